@@ -2,6 +2,7 @@
 #include "compute/copies/elements.h"
 #include "compute/elementwise/functors.h"
 #include "compute/reduction/column_sums.h"
+#include "compute/reduction/reduction.h"
 #include "compute/windows/pooling.h"
 #include "tensor/reduced_floats.h"
 
@@ -196,12 +197,18 @@ void l2_loss(Context& ctx) {
     parallel_for(blocks, 2, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         using C = Compute<T>;
-        C lanes[16] = {};
+        using Vector = typename VectorOf<C>::type;
+        constexpr int kLanes = VectorOf<C>::kLanes, kVectors = 16 / kLanes;
+        Vector squares[kVectors] = {};
         int64_t i = b * kBlock, stop = std::min(n, i + kBlock);
         for (; i + 16 <= stop; i += 16)
-          for (int k = 0; k < 16; ++k) lanes[k] += static_cast<C>(x[i + k]) * static_cast<C>(x[i + k]);
-        for (; i < stop; ++i) lanes[0] += static_cast<C>(x[i]) * static_cast<C>(x[i]);
-        for (C v : lanes) sums[b] += v;
+#pragma GCC unroll 4
+          for (int k = 0; k < kVectors; ++k) {
+            const Vector v = load_lanes<T, C>(x + i + k * kLanes);
+            squares[k] += v * v;
+          }
+        for (; i < stop; ++i) squares[0][0] += static_cast<C>(x[i]) * static_cast<C>(x[i]);
+        for (int k = 0; k < 16; ++k) sums[b] += squares[k / kLanes][k % kLanes];
       }
     });
     double total = 0;

@@ -88,18 +88,72 @@ inline void find_maxima(const Windows& w, const T* from, const Box& box, const F
   for (int n = 0; n < N; ++n) found(n, places[n]);
 }
 
+// Windows that have no pixel in common, and whether they cover all pixels.
+struct Apart {
+  bool apart = true, everything = true;
+  explicit Apart(const Windows& w) {
+    for (int d = 0; d < 3; ++d) {
+      apart &= w.stride[d] >= w.window[d];
+      everything &= w.stride[d] == w.window[d] && w.out[d] * w.stride[d] - w.before[d] >= w.in[d];
+    }
+  }
+};
+
+// The gradient of a window of a few pixels that belong to no other one: nothing is added up.
+constexpr int kFewPixels = 16;
+template <typename T>
+void store_gradient(const Windows& w, const T* from, const Box& box, const T* grad, T* to) {
+  int64_t offsets[kFewPixels];
+  int count = 0;
+  for_each_pixel(w, box, [&](int64_t at) { offsets[count++] = at * w.channels; });
+  for_channels<T, 2>(w.channels, [&]<typename P, int N>(int64_t channel) {
+    typename P::type best[N], amount[N];
+    typename P::places places[N];
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n) {
+      best[n] = P::fill(lowest<T>());
+      places[n] = P::place(0);
+      // As added to zero: -0 becomes 0.
+      amount[n] = P::load(grad + channel + n * P::size) + P::fill(T(0));
+    }
+    for (int k = 0; k < count; ++k) {
+      const auto here = P::place(k);
+#pragma GCC unroll 8
+      for (int n = 0; n < N; ++n) {
+        const auto v = P::load(from + offsets[k] + channel + n * P::size);
+        const auto larger = v > best[n];
+        best[n] = larger ? v : best[n];
+        places[n] = larger ? here : places[n];
+      }
+    }
+    for (int k = 0; k < count; ++k) {
+      const auto here = P::place(k);
+#pragma GCC unroll 8
+      for (int n = 0; n < N; ++n)
+        P::store(to + offsets[k] + channel + n * P::size,
+                 places[n] == here ? amount[n] : typename P::type(P::fill(T(0))));
+    }
+  });
+}
+
 template <typename T>
 void max_pool_grad(const Windows& w, const T* in, const T* grad, T* out) {
+  const Apart windows(w);
   for_each_band(w, [&](int64_t image, int64_t begin, int64_t end) {
     const T* from = in + image * w.in_size();
     const T* g = grad + image * w.out_size();
     T* to = out + image * w.in_size();
-    std::fill(to + begin * w.in_row(), to + end * w.in_row(), T(0));
     const Windows::Range rows = w.touching(0, begin, end);
+    // Windows of several pixels that a band cuts are added to zeros.
+    const bool whole = windows.everything && (rows.size() <= 0 || (w.covered(0, rows.begin).begin >= begin &&
+                                                                   w.covered(0, rows.end - 1).end <= end));
+    if (!whole) std::fill(to + begin * w.in_row(), to + end * w.in_row(), T(0));
     for (int64_t row = rows.begin; row < rows.end; ++row)
       for_each_window(w, row, [&](int64_t pixel, const Box& box) {
         if (box.empty()) return;
         const Box part{{std::max(box.a.begin, begin), std::min(box.a.end, end)}, box.b, box.c};
+        if (windows.apart && part.size() == box.size() && box.size() <= kFewPixels)
+          return store_gradient(w, from, box, g + pixel * w.channels, to);
         for_channels<T, 2>(w.channels, [&]<typename P, int N>(int64_t channel) {
           find_maxima<P, N>(w, from + channel, box, [&](int n, auto places) {
             const int64_t c = channel + n * P::size;
