@@ -45,15 +45,33 @@ void require_ranges(const Tensor& low, const Tensor& high, int64_t axis, int64_t
 
 template <typename T, typename C>
 inline T saturate(C x) {
-  if constexpr (sizeof(T) <= 2) {
-    // All integers of the type are numbers of both float types: a vector clamps them. NaN is the lowest.
-    constexpr C lowest = std::numeric_limits<T>::lowest(), largest = std::numeric_limits<T>::max();
-    x = x > lowest ? x : lowest;
-    return static_cast<T>(static_cast<int32_t>(x < largest ? x : largest));
-  }
   if (!(x > static_cast<double>(std::numeric_limits<T>::lowest()))) return std::numeric_limits<T>::lowest();
   if (x >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
   return static_cast<T>(x);
+}
+
+// to[i] = f(from[i]) within the limits of T; NaN becomes the lowest number.
+template <typename T, typename F>
+void quantize_run(const float* from, int64_t n, T* to, const F& f) {
+  using C = decltype(f(0.0f));
+  if constexpr (sizeof(T) <= 2) {
+    // All integers of the type are numbers of both float types: a vector clamps them. In two loops, as the compiler
+    // would compare after the conversion otherwise.
+    constexpr C lowest = std::numeric_limits<T>::lowest(), largest = std::numeric_limits<T>::max();
+    constexpr int64_t kBlock = 256;
+    C clamped[kBlock];
+    for (int64_t begin = 0; begin < n; begin += kBlock) {
+      const int64_t count = std::min(kBlock, n - begin);
+      for (int64_t i = 0; i < count; ++i) {
+        C x = f(from[begin + i]);
+        x = x > lowest ? x : lowest;
+        clamped[i] = x < largest ? x : largest;
+      }
+      for (int64_t i = 0; i < count; ++i) to[begin + i] = static_cast<T>(static_cast<int32_t>(clamped[i]));
+    }
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = saturate<T>(f(from[i]));
+  }
 }
 
 struct QuantizeV2 : Kernel {
@@ -98,14 +116,8 @@ struct QuantizeV2 : Kernel {
     const double lowest = static_cast<double>(std::numeric_limits<T>::lowest());
     const double largest = static_cast<double>(std::numeric_limits<T>::max());
     auto run = [&](auto f) {
-      parallel_for(n, kElementGrain, [&](int64_t begin, int64_t end) {
-        // Local: bytes that are written could be those of anything that was captured.
-        const auto each = f;
-        const float* const from = x;
-        T* const to = y;
-#pragma GCC ivdep
-        for (int64_t i = begin; i < end; ++i) to[i] = saturate<T>(each(from[i]));
-      });
+      parallel_for(n, kElementGrain,
+                   [&](int64_t begin, int64_t end) { quantize_run(x + begin, end - begin, y + begin, f); });
     };
     const float a = low, b = high;
     if (mode_ == Mode::min_combined) {
@@ -160,8 +172,14 @@ struct Dequantize : Kernel {
           const T* x = in.flat<T>() + offset;
           R* y = out.flat<R>() + offset;
           parallel_for(n, kElementGrain, [=, scale = scale, shift = shift, zero = zero](int64_t begin, int64_t end) {
+            // A float holds the integers of 16 bits and their sums.
+            using Wide = std::conditional_t<sizeof(T) <= 2, float, double>;
+            const T* const from = x;
+            R* const to = y;
+            const Wide first = static_cast<Wide>(zero);
+            const float step = scale, base = shift;
             for (int64_t i = begin; i < end; ++i)
-              y[i] = static_cast<R>(static_cast<float>(static_cast<double>(x[i]) + zero) * scale + shift);
+              to[i] = static_cast<R>(static_cast<float>(static_cast<Wide>(from[i]) + first) * step + base);
           });
         });
       });

@@ -73,25 +73,23 @@ inline typename VectorOf<B>::type load_lanes(const T* p) {
   }
 }
 
-// The first half of the lanes combined with the second one, and so on: all lanes in one.
-template <typename R, typename B, size_t... lane>
-inline B fold_lanes(typename VectorOf<B>::type all, std::index_sequence<lane...>) {
-  constexpr int kHalf = VectorOf<B>::kLanes / 2;
-  typedef B Half __attribute__((vector_size(16)));
-  Half first = __builtin_shufflevector(all, all, lane...), second = __builtin_shufflevector(all, all, (lane + kHalf)...);
-  first = R::combine(first, second);
-#pragma GCC unroll 4
-  for (int width = kHalf / 2; width > 0; width /= 2) {
-    B lanes[kHalf] = {};
-    std::memcpy(lanes, reinterpret_cast<const char*>(&first) + width * sizeof(B), width * sizeof(B));
-    std::memcpy(&second, lanes, sizeof(second));
-    first = R::combine(first, second);
-  }
-  return first[0];
+// Lane i combined with lane i + kWidth, for half as many lanes each time, until all are in the first one.
+template <typename R, int kWidth, typename V, size_t... lane>
+[[gnu::always_inline]] inline V fold_halves(V v, std::index_sequence<lane...> lanes) {
+  if constexpr (kWidth == 0)
+    return v;
+  else
+    return fold_halves<R, kWidth / 2>(
+        R::combine(v, __builtin_shufflevector(v, v, ((lane + kWidth) % sizeof...(lane))...)), lanes);
 }
 template <typename R, typename B>
-inline B fold_lanes(typename VectorOf<B>::type all) {
-  return fold_lanes<R, B>(all, std::make_index_sequence<VectorOf<B>::kLanes / 2>{});
+[[gnu::always_inline]] inline B fold_lanes(typename VectorOf<B>::type all) {
+  constexpr int kHalf = VectorOf<B>::kLanes / 2;
+  typedef B Half __attribute__((vector_size(16)));
+  Half halves[2];
+  std::memcpy(halves, &all, sizeof(all));
+  const Half folded = R::combine(halves[0], halves[1]);
+  return fold_halves<R, kHalf / 2>(folded, std::make_index_sequence<kHalf>{})[0];
 }
 
 constexpr int64_t kReductionBlock = 1024;  // Elements that one Block accumulates at most.
