@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from op_sweep import Sweep, fixed, integers, normal, uniform, words
+from op_sweep import Sweep, fixed, integers, normal, uniform
 
 SIZES = {"1k": [normal(1000)], "1M": [normal(1 << 20)]}
 
@@ -114,8 +114,6 @@ SWEEPS = [
         "LookupTableFind", _looked_up, {"10k": [lambda _, __: np.array([b"w%d" % i for i in range(10_000)], object),
         lambda _, rng: np.array([b"w%d" % i for i in rng.integers(0, 20_000, 10_000)], object)]}, "str",
     ),
-    Sweep("StringToHashBucketFast rows", lambda tf, x: tf.strings.to_hash_bucket_fast(x, 1000), {"10k": [words(10_000)]},
-          "str"),
     Sweep("BlockLSTM", _block_lstm, {"20x32x128": [normal(20, 32, 64), normal(192, 512), normal(512)]}),
     Sweep("LSTMBlockCell", _lstm_cell, {"32x128": [normal(32, 64), normal(192, 512), normal(512)]}),
     Sweep("GRUBlockCell", _gru_cell, {"32x128": [normal(32, 64), normal(192, 256), normal(192, 128), normal(256),
