@@ -145,8 +145,9 @@ void max_pool_grad(const Windows& w, const T* in, const T* grad, T* out) {
     T* to = out + image * w.in_size();
     const Windows::Range rows = w.touching(0, begin, end);
     // Windows of several pixels that a band cuts are added to zeros.
-    const bool whole = windows.everything && (rows.size() <= 0 || (w.covered(0, rows.begin).begin >= begin &&
-                                                                   w.covered(0, rows.end - 1).end <= end));
+    const bool whole =
+        windows.everything &&
+        (rows.size() <= 0 || (w.covered(0, rows.begin).begin >= begin && w.covered(0, rows.end - 1).end <= end));
     if (!whole) std::fill(to + begin * w.in_row(), to + end * w.in_row(), T(0));
     for (int64_t row = rows.begin; row < rows.end; ++row)
       for_each_window(w, row, [&](int64_t pixel, const Box& box) {

@@ -183,8 +183,8 @@ REGISTER(kernel("BlockLSTMV2").make<BlockLstm<true>>());
 // The candidate's input: [x, r * h].
 void gru_cell(Context& ctx) {
   const Tensor &x = ctx.input(0), &h = ctx.input(1);
-  require(x.rank() == 2 && h.rank() == 2 && x.dim(0) == h.dim(0),
-          "x and h_prev must be matrices of as many rows, got ", x.shape(), " and ", h.shape());
+  require(x.rank() == 2 && h.rank() == 2 && x.dim(0) == h.dim(0), "x and h_prev must be matrices of as many rows, got ",
+          x.shape(), " and ", h.shape());
   const int64_t rows = x.dim(0), width = x.dim(1), units = h.dim(1), inner = width + units;
   require_shape("w_ru", ctx.input(2), Shape{inner, 2 * units});
   require_shape("w_c", ctx.input(3), Shape{inner, units});

@@ -77,10 +77,18 @@ struct ExtremeOf {
 
  private:
   // a > b ? a : b, or a < b ? a : b.
-  [[gnu::always_inline]] static __m256 extreme(__m256 a, __m256 b) { return kMax ? _mm256_max_ps(a, b) : _mm256_min_ps(a, b); }
-  [[gnu::always_inline]] static __m256d extreme(__m256d a, __m256d b) { return kMax ? _mm256_max_pd(a, b) : _mm256_min_pd(a, b); }
-  [[gnu::always_inline]] static __m256i is_unordered(__m256 a, __m256 b) { return _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_UNORD_Q)); }
-  [[gnu::always_inline]] static __m256i is_unordered(__m256d a, __m256d b) { return _mm256_castpd_si256(_mm256_cmp_pd(a, b, _CMP_UNORD_Q)); }
+  [[gnu::always_inline]] static __m256 extreme(__m256 a, __m256 b) {
+    return kMax ? _mm256_max_ps(a, b) : _mm256_min_ps(a, b);
+  }
+  [[gnu::always_inline]] static __m256d extreme(__m256d a, __m256d b) {
+    return kMax ? _mm256_max_pd(a, b) : _mm256_min_pd(a, b);
+  }
+  [[gnu::always_inline]] static __m256i is_unordered(__m256 a, __m256 b) {
+    return _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_UNORD_Q));
+  }
+  [[gnu::always_inline]] static __m256i is_unordered(__m256d a, __m256d b) {
+    return _mm256_castpd_si256(_mm256_cmp_pd(a, b, _CMP_UNORD_Q));
+  }
 };
 template <typename T>
 struct MaxOf : ExtremeOf<T, true> {};

@@ -8,7 +8,8 @@
 namespace thalweg {
 namespace {
 
-using Members = Types<DType::int8, DType::int16, DType::int32, DType::int64, DType::uint8, DType::uint16, DType::string>;
+using Members =
+    Types<DType::int8, DType::int16, DType::int32, DType::int64, DType::uint8, DType::uint16, DType::string>;
 
 // Elements as they are compared: strings where they lie.
 template <typename T>

@@ -16,7 +16,8 @@ std::string serialized(const int64_t* numbers, std::initializer_list<int64_t> di
   for (const int64_t d : dims) count *= d;
   out.reserve(static_cast<size_t>(count) * sizeof(int64_t) + 32);
   tensor_proto::put_head(out, DType::int64, dims);
-  tensor_proto::put_content(out, {reinterpret_cast<const char*>(numbers), static_cast<size_t>(count) * sizeof(int64_t)});
+  tensor_proto::put_content(out,
+                            {reinterpret_cast<const char*>(numbers), static_cast<size_t>(count) * sizeof(int64_t)});
   return out;
 }
 
@@ -54,8 +55,7 @@ REGISTER(kernel("SerializeSparse").types("T", Serializable{}).function<serialize
 void serialize_many_sparse(Context& ctx) {
   require_strings(ctx);
   const SparseInput x(ctx, 0);
-  if (x.rank < 2)
-    fail(Code::invalid_argument, "a minibatch must have rank 2 or more, got shape ", listed(x.sizes));
+  if (x.rank < 2) fail(Code::invalid_argument, "a minibatch must have rank 2 or more, got shape ", listed(x.sizes));
   std::string* to = ctx.allocate(0, Shape{x.sizes[0], 3}).strings();
   // Without the first dimension, row after row.
   const int64_t rank = x.rank - 1;

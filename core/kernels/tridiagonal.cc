@@ -29,8 +29,7 @@ class Tridiagonal {
   void perturb() {
     auto largest = magnitude(T(1));
     for (const T& x : parts_) largest = std::max(largest, magnitude(x));
-    for (int64_t i = 0; i < n_; ++i)
-      main()[i] += T(std::numeric_limits<decltype(largest)>::epsilon() * largest);
+    for (int64_t i = 0; i < n_; ++i) main()[i] += T(std::numeric_limits<decltype(largest)>::epsilon() * largest);
   }
   // Solves in place for a right-hand side [n, columns]; false if the matrix is singular. Changes the matrix.
   bool solve(T* x, int64_t columns) {

@@ -73,10 +73,8 @@ template <typename X, typename T>
   if constexpr (sizeof(typename X::Vector) == 64)
     for (; i + 12 <= rows; i += 12)
       tile<12, X>(inner, a + i * a_stride, a_stride, b, b_stride, c + i * c_stride, c_stride);
-  for (; i + 6 <= rows; i += 6)
-    tile<6, X>(inner, a + i * a_stride, a_stride, b, b_stride, c + i * c_stride, c_stride);
-  for (; i + 2 <= rows; i += 2)
-    tile<2, X>(inner, a + i * a_stride, a_stride, b, b_stride, c + i * c_stride, c_stride);
+  for (; i + 6 <= rows; i += 6) tile<6, X>(inner, a + i * a_stride, a_stride, b, b_stride, c + i * c_stride, c_stride);
+  for (; i + 2 <= rows; i += 2) tile<2, X>(inner, a + i * a_stride, a_stride, b, b_stride, c + i * c_stride, c_stride);
   for (; i < rows; ++i) tile<1, X>(inner, a + i * a_stride, a_stride, b, b_stride, c + i * c_stride, c_stride);
 }
 template <typename T>
@@ -123,7 +121,8 @@ void block_of_rows(int64_t rows, int64_t columns, int64_t inner, const T* a, int
   using Narrow = Tile<T, 32>;
   constexpr int64_t width = Narrow::kColumns;
   int64_t j = 0;
-  if (has_wide_registers()) j = whole_tiles<Tile<T, 64>>(j, rows, columns, inner, a, a_stride, b, b_stride, c, c_stride);
+  if (has_wide_registers())
+    j = whole_tiles<Tile<T, 64>>(j, rows, columns, inner, a, a_stride, b, b_stride, c, c_stride);
   j = whole_tiles<Narrow>(j, rows, columns, inner, a, a_stride, b, b_stride, c, c_stride);
   if (j == columns) return;
   // The last columns, with zeros beside them.

@@ -176,8 +176,8 @@ struct Buffer {
   }
 };
 
-// A product that is under way, in tiles of type X. For each block of b, which is packed once, threads take blocks of the
-// result and pack the rows of a that these need.
+// A product that is under way, in tiles of type X. For each block of b, which is packed once, threads take blocks of
+// the result and pack the rows of a that these need.
 template <typename X, typename T>
 class Packed {
  public:

@@ -10,7 +10,8 @@ namespace thalweg {
 
 Tensor parsed_tensor(std::string_view message, DType wanted, std::string_view what) {
   tensor_proto::Values values;
-  require(tensor_proto::read(message, wanted, values), "Could not parse ", what, " as TensorProto: '", excerpt(message), "'");
+  require(tensor_proto::read(message, wanted, values), "Could not parse ", what, " as TensorProto: '", excerpt(message),
+          "'");
   const auto dtype = static_cast<DType>(values.dtype <= 23 ? values.dtype : 0);
   require(dtype == wanted, "Type mismatch between parsed tensor (", list_name(dtype), ") and dtype (",
           list_name(wanted), ") of ", what);

@@ -95,10 +95,11 @@ template <typename R, typename B>
 constexpr int64_t kReductionBlock = 1024;  // Elements that one Block accumulates at most.
 constexpr int64_t kReductionChunk = 64 * 1024;
 
-// Whether R offers reduce_quickly(elements, n, block) for n elements, a multiple of four vectors: false if it has come upon
-// one that takes the general loop, else the same bits.
+// Whether R offers reduce_quickly(elements, n, block) for n elements, a multiple of four vectors: false if it has come
+// upon one that takes the general loop, else the same bits.
 template <typename R, typename T>
-constexpr bool has_quick_run = requires(const T* p, typename R::Block block) { R::reduce_quickly(p, int64_t{}, block); };
+constexpr bool has_quick_run =
+    requires(const T* p, typename R::Block block) { R::reduce_quickly(p, int64_t{}, block); };
 
 // Reduces n contiguous elements.
 template <typename R, typename T>
