@@ -6,6 +6,18 @@
 namespace thalweg::linear {
 namespace {
 
+// For complex numbers: the lanes of which real and imaginary parts change places, and the signs of products of those.
+template <typename R, int kBytes, typename Lanes>
+struct Parts;
+template <typename R, int kBytes, size_t... lane>
+struct Parts<R, kBytes, std::index_sequence<lane...>> {
+  using Int = std::conditional_t<sizeof(R) == 4, int32_t, int64_t>;
+  typedef Int Mask __attribute__((vector_size(kBytes)));
+  typedef R Signs __attribute__((vector_size(kBytes)));
+  static constexpr Mask swap = {(lane ^ 1)...};
+  static constexpr Signs signs = {(lane % 2 == 0 ? -1 : 1)...};
+};
+
 // Registers of so many bytes of real numbers.
 template <typename T, int kBytes>
 struct Tile {
@@ -14,15 +26,7 @@ struct Tile {
   static constexpr int64_t kLanes = kBytes / sizeof(R);
   // The columns of a tile: two vectors, or one of complex numbers, whose parts are summed up apart.
   static constexpr int64_t kColumns = is_complex<T> ? kLanes / 2 : 2 * kLanes;
-
-  template <size_t... lane>
-  [[gnu::always_inline]] static Vector swapped(Vector v, std::index_sequence<lane...>) {
-    return __builtin_shufflevector(v, v, (lane ^ 1)...);
-  }
-  template <size_t... lane>
-  static constexpr Vector signs(std::index_sequence<lane...>) {
-    return Vector{(lane % 2 == 0 ? R(-1) : R(1))...};
-  }
+  using PartsOfLanes = Parts<R, kBytes, std::make_index_sequence<kLanes>>;
 };
 
 // Rows that are multiplied together.
@@ -33,14 +37,13 @@ template <int R, typename X, typename T>
 [[gnu::always_inline]] inline void tile(int64_t inner, const T* a, int64_t a_stride, const T* b, int64_t b_stride, T* c,
                                         int64_t c_stride) {
   using V = typename X::Vector;
-  constexpr std::make_index_sequence<X::kLanes> lanes{};
   V sums[R][2] = {};
   for (int64_t k = 0; k < inner; ++k, b += b_stride) {
     const auto* row = reinterpret_cast<const V*>(b);
     const V b0 = row[0];
     V b1;
     if constexpr (is_complex<T>)
-      b1 = X::swapped(b0, lanes);
+      b1 = __builtin_shuffle(b0, X::PartsOfLanes::swap);
     else
       b1 = row[1];
 #pragma GCC unroll 12
@@ -57,7 +60,7 @@ template <int R, typename X, typename T>
   for (int r = 0; r < R; ++r) {
     V* to = reinterpret_cast<V*>(c + r * c_stride);
     if constexpr (is_complex<T>) {
-      to[0] -= sums[r][0] + X::signs(lanes) * sums[r][1];
+      to[0] -= sums[r][0] + X::PartsOfLanes::signs * sums[r][1];
     } else {
       to[0] -= sums[r][0];
       to[1] -= sums[r][1];
