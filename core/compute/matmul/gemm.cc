@@ -118,44 +118,22 @@ template <typename T>
   choose_layout<Tile<T, 64>>(a, layout, b, inner, c, out);
 }
 
-// Rows [0, rows) of a, kRows at a time, each group transposed: group g holds a[g * kRows + 0..kRows - 1][k] for each k.
-template <int kRows, typename T>
-void pack_a(const T* a, const MatrixLayout& layout, int64_t rows, int64_t inner, T* out) {
-  for (int64_t first = 0; first < rows; first += kRows, out += kRows * inner) {
-    const int64_t height = std::min<int64_t>(kRows, rows - first);
-    const T* p = a + first * layout.row_stride;
-    if (height == kRows && layout.row_stride == 1) {
-      for (int64_t k = 0; k < inner; ++k) std::memcpy(out + k * kRows, p + k * layout.column_stride, kRows * sizeof(T));
-      continue;
-    }
-    for (int64_t k = 0; k < inner; ++k) {
-      T* const column = out + k * kRows;
-      const T* const from = p + k * layout.column_stride;
-      if (height == kRows) {
-#pragma GCC unroll 12
-        for (int64_t i = 0; i < kRows; ++i) column[i] = from[i * layout.row_stride];
-      } else {
-        for (int64_t i = 0; i < height; ++i) column[i] = from[i * layout.row_stride];
-        for (int64_t i = height; i < kRows; ++i) column[i] = T(0);
-      }
-    }
-  }
-}
-
+// Lines (rows of a, or columns of b) in panels of kWidth: of each panel, the elements k of all its lines for every k.
+// The last one is filled up with zeros.
 template <int64_t kWidth, typename T>
-void pack_b(const T* b, const MatrixLayout& layout, int64_t inner, int64_t columns, T* out) {
-  for (int64_t first = 0; first < columns; first += kWidth) {
-    const int64_t width = std::min(kWidth, columns - first);
+void pack(const T* from, int64_t line_stride, int64_t inner_stride, int64_t lines, int64_t inner, T* out) {
+  for (int64_t first = 0; first < lines; first += kWidth, from += kWidth * line_stride) {
+    const int64_t width = std::min(kWidth, lines - first);
     for (int64_t k = 0; k < inner; ++k, out += kWidth) {
-      const T* p = b + k * layout.row_stride + first * layout.column_stride;
-      if (width == kWidth && layout.column_stride == 1) {
+      const T* p = from + k * inner_stride;
+      if (width == kWidth && line_stride == 1) {
         std::memcpy(out, p, kWidth * sizeof(T));
       } else if (width == kWidth) {
 #pragma GCC unroll 32
-        for (int64_t j = 0; j < kWidth; ++j) out[j] = p[j * layout.column_stride];
+        for (int64_t j = 0; j < kWidth; ++j) out[j] = p[j * line_stride];
       } else {
-        for (int64_t j = 0; j < width; ++j) out[j] = p[j * layout.column_stride];
-        for (int64_t j = width; j < kWidth; ++j) out[j] = T(0);
+        for (int64_t j = 0; j < width; ++j) out[j] = p[j * line_stride];
+        std::fill(out + width, out + kWidth, T(0));
       }
     }
   }
@@ -197,9 +175,9 @@ class Packed {
         const int64_t panels = (block.width + kWidth - 1) / kWidth;
         parallel_for(panels, parallel ? std::max<int64_t>(1, 65536 / (kWidth * block.depth)) : panels,
                      [&](int64_t begin, int64_t end) {
-                       pack_b<kWidth>(from + begin * kWidth * b_layout.column_stride, b_layout, block.depth,
-                                      std::min(block.width, end * kWidth) - begin * kWidth,
-                                      packed_b + begin * kWidth * block.depth);
+                       pack<kWidth>(from + begin * kWidth * b_layout.column_stride, b_layout.column_stride,
+                                    b_layout.row_stride, std::min(block.width, end * kWidth) - begin * kWidth,
+                                    block.depth, packed_b + begin * kWidth * block.depth);
                      });
         multiply_block(block, parallel);
       }
@@ -234,7 +212,8 @@ class Packed {
     const int64_t unpacked = in_place_ ? height / kRows * kRows : 0, depth = block.depth;
     const T* const from = a_ + i0 * a_layout_.row_stride + block.k * a_layout_.column_stride;
     T* const packed_a = Buffer<T, 0>::reserve((kRowBlock + kRows) * depth);
-    pack_a<kRows>(from + unpacked * a_layout_.row_stride, a_layout_, height - unpacked, depth, packed_a);
+    pack<kRows>(from + unpacked * a_layout_.row_stride, a_layout_.row_stride, a_layout_.column_stride,
+                height - unpacked, depth, packed_a);
     for (int64_t j = first; j < last; j += kWidth)
       for (int64_t i = 0; i < height; i += kRows) {
         const TileOfC out{columns_, std::min(kRows, height - i), std::min(kWidth, last - j), block.k > 0};
