@@ -92,19 +92,23 @@ inline void find_maxima(const Windows& w, const T* from, const Box& box, const F
   for (int n = 0; n < N; ++n) found(n, places[n]);
 }
 
-// Windows that have no pixel in common, and whether they cover all pixels.
+// Windows of a few pixels that belong to no other one: their gradients are stored, not added up.
+constexpr int kFewPixels = 16;
 struct Apart {
-  bool apart = true, everything = true;
+  bool apart = true, everything = true;  // everything: they cover all pixels
   explicit Apart(const Windows& w) {
+    int64_t pixels = 1;
     for (int d = 0; d < 3; ++d) {
+      pixels *= std::min<int64_t>(w.window[d], kFewPixels + 1);
       apart &= w.stride[d] >= w.window[d];
       everything &= w.stride[d] == w.window[d] && w.out[d] * w.stride[d] - w.before[d] >= w.in[d];
     }
+    apart &= pixels <= kFewPixels;
+    everything &= apart;
   }
 };
 
-// The gradient of a window of a few pixels that belong to no other one: nothing is added up.
-constexpr int kFewPixels = 16;
+// The gradient of such a window.
 template <typename T>
 void store_gradient(const Windows& w, const T* from, const Box& box, const T* grad, T* to) {
   int64_t offsets[kFewPixels];
@@ -150,15 +154,13 @@ void max_pool_grad(const Windows& w, const T* in, const T* grad, T* out) {
     const Windows::Range rows = w.touching(0, begin, end);
     // Windows of several pixels that a band cuts are added to zeros.
     const bool whole =
-        windows.everything &&
-        (rows.size() <= 0 || (w.covered(0, rows.begin).begin >= begin && w.covered(0, rows.end - 1).end <= end));
+        windows.everything && w.covered(0, rows.begin).begin >= begin && w.covered(0, rows.end - 1).end <= end;
     if (!whole) std::fill(to + begin * w.in_row(), to + end * w.in_row(), T(0));
     for (int64_t row = rows.begin; row < rows.end; ++row)
       for_each_window(w, row, [&](int64_t pixel, const Box& box) {
         if (box.empty()) return;
         const Box part{{std::max(box.a.begin, begin), std::min(box.a.end, end)}, box.b, box.c};
-        if (windows.apart && part.size() == box.size() && box.size() <= kFewPixels)
-          return store_gradient(w, from, box, g + pixel * w.channels, to);
+        if (windows.apart && part.size() == box.size()) return store_gradient(w, from, box, g + pixel * w.channels, to);
         for_channels<T, 2>(w.channels, [&]<typename P, int N>(int64_t channel) {
           find_maxima<P, N>(w, from + channel, box, [&](int n, auto places) {
             const int64_t c = channel + n * P::size;
