@@ -40,7 +40,7 @@ class Tensor:
     # NumPy arrays on the left of an operator leave the operation to us.
     __array_priority__ = 100
 
-    OVERLOADABLE_OPERATORS = OVERLOADABLE_OPERATORS
+    OVERLOADABLE_OPERATORS = set(OVERLOADABLE_OPERATORS)
 
     def __init__(self, op: Operation, value_index: int, dtype: DType, shape: TensorShape) -> None:
         """Used by the graph only."""
