@@ -158,6 +158,8 @@ class Tensor:
             "conditioned on the value of a tensor."
         )
 
+    __nonzero__ = __bool__  # Python 2's name: packages take it from the class.
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         raise NotImplementedError(
             f"Cannot convert a symbolic Tensor ({self.name}) to a numpy array. Run it in a session, `sess.run(t)` or "
