@@ -23,6 +23,13 @@ def variables(x: Any) -> None:
     tf.Variable(tf.truncated_normal([3]))
 
 
+def embedded(x: Any) -> None:
+    table = tf.get_variable("table", [5, 4], initializer=tf.random_uniform_initializer(-1.0, 1.0))
+    rows = tf.nn.embedding_lookup(table, tf.constant([1, 2]))
+    first, second = tf.split(rows, 2, 1)
+    tf.layers.dense(tf.gather(table, [0]) + tf.concat([first, second], 1), 2)
+
+
 def convolutional(x: Any) -> None:
     image = tf.reshape(x, [-1, 2, 3, 1])
     weights, biases = tf.Variable(tf.truncated_normal([1, 1, 1, 4])), tf.Variable(tf.constant(0.1, shape=[4]))
@@ -57,6 +64,7 @@ def of_slim(x: Any) -> None:
         (lambda x: [tf.get_variable(name, [2, 2]) for name in "abc"], [4, 14, 24]),
         (lambda x: tf.layers.dense(tf.layers.dropout(x, training=True), 3), [5, 20]),
         (lambda x: tf.nn.static_rnn(tf.nn.rnn_cell.BasicLSTMCell(4), [x, x], dtype=tf.float32), [29]),
+        (embedded, [4, 27]),
         (variables, [4, 13]),
         (convolutional, [6, 25, 43, 58]),
         (of_layers, [6, 33, 50, 65]),
