@@ -137,7 +137,7 @@ def test_batch_norm_normalizes_and_keeps_averages(shape: list[int], fused: bool 
 )
 def test_batch_norm_makes_its_variables_in_tensorflows_order(rank: int, options: dict[str, Any], first: str) -> None:
     layers.batch_norm(tf.zeros([4] * rank), scale=True, **options)
-    assert [v.op.name for v in tf.global_variables()][0] == f"BatchNorm/{first}"
+    assert next(v.op.name for v in tf.global_variables()) == f"BatchNorm/{first}"
 
 
 def test_normalizations_of_examples() -> None:

@@ -292,7 +292,8 @@ _CONTRIB_FILES: Final = (
     "cudnn_rnn_ops clustering_ops odes alpha_dropout mvn_diag normal bernoulli categorical opt adamax nadam_optimizer "
     "moving_average_optimizer weight_decay_optimizers lars_optimizer external_optimizer batching interleave_ops "
     "summary_ops summary learn_runner experiment export_strategy monitors dnn linear dnn_linear_combined kmeans io "
-    "head constants prediction_key utils tpu tpu_config tpu_context tpu_estimator tpu_function tpu_optimizer tpu_ops bfloat16"
+    "head constants prediction_key utils tpu tpu_config tpu_context tpu_estimator tpu_function tpu_optimizer tpu_ops "
+    "bfloat16"
 )
 CONTRIB_FILES: Final = frozenset(_CONTRIB_FILES.split())
 

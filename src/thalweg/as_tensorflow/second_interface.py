@@ -13,7 +13,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-# Names and parameters. Those before `|` must be given. `new>old`: what the function calls it here; `a=x`: its default there; `!a=x`: given in each call.
+# Names and parameters. Those before `|` must be given. `new>old`: what the function calls it here; `a=x`: its default
+# there; `!a=x`: given in each call.
 _PARAMETERS: Final = """
 argmax argmin math.argmax math.argmin: input axis output_type name
 assert_equal assert_greater assert_less: x y message summarize name

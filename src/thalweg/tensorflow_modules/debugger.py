@@ -1,4 +1,4 @@
-"""`tensorflow.python.debug`: its filter of tensors, and names whose use says what Thalweg has instead of the debugger."""
+"""`tensorflow.python.debug`: its filter of tensors, and names whose use says what there is instead of the debugger."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ FullArgSpec = inspect.FullArgSpec
 
 
 def getfullargspec(obj: Any) -> inspect.FullArgSpec:
-    """The arguments of a function, or of the one that a decorator wrapped; TensorFlow's functions have no annotations."""
+    """The arguments of a function, or of what a decorator wrapped; TensorFlow's functions have no annotations."""
     spec = inspect.getfullargspec(inspect.unwrap(obj, stop=lambda f: hasattr(f, "__signature__")))
     module = getattr(obj, "__module__", None) or ""
     return spec._replace(annotations={}) if module.partition(".")[0] == "thalweg" else spec
