@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import Any
 
 import thalweg
-from thalweg.as_tensorflow.second_interface import SecondInterface
 from thalweg import lazy_spaces
 from thalweg.graph.definitions import op_registry
 
@@ -85,9 +84,9 @@ def _public_members(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
     That is its `__all__`; or else what it defines, or imports as `from x import name as name`, without an underscore.
     """
-    if isinstance(module, SecondInterface):
-        return  # Its names are documented where they come from.
     listed = getattr(module, "__all__", None)
+    if listed is None and getattr(module, "__file__", None) is None:
+        return  # Of compat.v2, whose names are looked up when they are used: docs/eager.md describes it.
     for name in listed if listed is not None else _defined(module):
         if not name.startswith("_") and not inspect.ismodule(getattr(module, name)):
             yield name, getattr(module, name)

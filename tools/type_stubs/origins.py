@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, Final
 
-from thalweg.as_tensorflow.second_interface import SecondInterface
 from thalweg.graph import dtypes
 
 _PLAIN: Final = (bool, int, float, str, bytes)
@@ -18,8 +17,8 @@ _PLAIN: Final = (bool, int, float, str, bytes)
 
 def statement(name: str, value: Any) -> str:
     """The statement that declares `name` with the type of `value`: a re-export where that is possible."""
-    if isinstance(value, SecondInterface):
-        return f"{name}: Any"  # It finds its names when they are asked for.
+    if isinstance(value, ModuleType) and type(value) is not ModuleType:
+        return f"{name}: Any"  # A module whose names are looked up when they are used.
     if isinstance(value, ModuleType):
         parent, _, last = value.__name__.rpartition(".")
         return reexport(parent, last, name) if parent else f"import {last} as {name}"

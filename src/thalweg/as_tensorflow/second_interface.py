@@ -1,6 +1,6 @@
-"""`tf.compat.v2`: the names of TensorFlow 2's interface that graph programs and packages of TensorFlow 1's time use.
+"""The parameters of functions in TensorFlow 2's interface, for `tf.compat.v2`.
 
-Most are the public names as they are. Functions whose parameters have another order or other names there are called by
+Most public names are there as they are. Functions whose parameters have another order or other names are called by
 keyword: a row of the table has their parameters in that interface.
 """
 
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any, Final
 
 # Names and parameters. Those before `|` must be given. `new>old`: what the function calls it here; `a=x`: its default
@@ -99,7 +97,7 @@ while_loop: cond body loop_vars shape_invariants parallel_iterations back_prop s
 """
 
 # What has another name among the public ones.
-_ELSEWHERE: Final = {
+ELSEWHERE: Final = {
     "where": "where_v2",
     "nn.avg_pool": "nn.avg_pool_v2",
     "nn.max_pool": "nn.max_pool_v2",
@@ -108,17 +106,7 @@ _ELSEWHERE: Final = {
     "nn.softmax_cross_entropy_with_logits": "nn.softmax_cross_entropy_with_logits_v2",
     "random.set_seed": "random.set_random_seed",
     "saved_model.load": "saved_model.load_v2",
-    "losses": "keras.losses",
-    "metrics": "keras.metrics",
-    "optimizers": "keras.optimizers",
-    "initializers": "keras.initializers",
 }
-
-# What means something else there than the public name does, and is not here.
-_ABSENT: Final = frozenset({
-    "image.resize", "image.resize_with_pad", "image.extract_glimpse", "test.assert_equal_graph_def",
-    "test.compute_gradient", "summary", "feature_column.shared_embeddings",
-})  # fmt: skip
 
 _Given = dict[str, Any]
 
@@ -136,7 +124,7 @@ def _rows() -> dict[str, str]:
     return {name: parameters for names, _, parameters in lines for name in names.split()}
 
 
-def _with_parameters(function: Callable[..., Any], row: str) -> Callable[..., Any]:
+def with_parameters(function: Callable[..., Any], row: str) -> Callable[..., Any]:
     """The function under the parameters of a row."""
     fixed: _Given = {}
     defaults: _Given = {}
@@ -184,39 +172,4 @@ def _with_parameters(function: Callable[..., Any], row: str) -> Callable[..., An
     return called
 
 
-class SecondInterface(ModuleType):
-    """`tf.compat.v2` or a namespace below it, which finds a name when it is first asked for."""
-
-    __path__: list[str]
-
-    def __init__(self, path: str, space: ModuleType) -> None:
-        """Stands for the namespace `space`, whose path below the package is `path`."""
-        super().__init__("thalweg.compat.v2" + (f".{path}" if path else ""), space.__doc__)
-        self.__path__ = []
-        self._path, self._space = path, space
-        sys.modules[self.__name__] = self
-
-    def __getattr__(self, name: str) -> Any:
-        dotted = f"{self._path}.{name}" if self._path else name
-        if name.startswith("__") or dotted in _ABSENT:
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        top = sys.modules["thalweg"]
-        if dotted == "compat.v2":
-            return sys.modules["thalweg.compat.v2"]
-        value: Any = top
-        for part in _ELSEWHERE.get(dotted, dotted).split("."):
-            value = getattr(value, part)
-        if dotted in _TABLE:
-            value = _with_parameters(value, _TABLE[dotted])
-        elif isinstance(value, ModuleType) and dotted not in _ELSEWHERE and value is not top and dotted != "keras":
-            value = SecondInterface(dotted, value)
-        self.__dict__[name] = value
-        return value
-
-    def __dir__(self) -> list[str]:
-        absent = {name.rpartition(".")[2] for name in _ABSENT if name.rpartition(".")[0] == self._path}
-        return sorted({*dir(self._space), *self.__dict__} - absent)
-
-
-_TABLE: Final = _rows()
-v2: Final = SecondInterface("", sys.modules["thalweg"])
+TABLE: Final = _rows()
