@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from thalweg.graph.default_stack import AnySession, get_default_session
 from thalweg.graph.definitions.op_registry import export
@@ -40,7 +40,7 @@ class Tensor:
     # NumPy arrays on the left of an operator leave the operation to us.
     __array_priority__ = 100
 
-    OVERLOADABLE_OPERATORS = OVERLOADABLE_OPERATORS
+    OVERLOADABLE_OPERATORS: ClassVar[set[str]] = set(OVERLOADABLE_OPERATORS)  # packages copy and change it
 
     def __init__(self, op: Operation, value_index: int, dtype: DType, shape: TensorShape) -> None:
         """Used by the graph only."""
@@ -157,6 +157,8 @@ class Tensor:
             "`if t:` to test if a tensor is defined, and use TensorFlow ops such as tf.cond to execute subgraphs "
             "conditioned on the value of a tensor."
         )
+
+    __nonzero__ = __bool__  # Python 2's name: packages take it from the class.
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         raise NotImplementedError(

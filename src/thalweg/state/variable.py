@@ -274,6 +274,8 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
     # Its value.
 
     def _read(self) -> Tensor:
+        # TensorFlow's variables are references by default, which are used without a node of their own.
+        get_default_graph()._shift_seeds(-1)
         return apply_one("ReadVariableOp", self._handle, dtype=self._dtype)
 
     def value(self) -> Tensor:

@@ -14,7 +14,7 @@ import numpy as np
 from thalweg.graph.apply import apply, apply_list, apply_one
 from thalweg.graph.composite import SparseTensor, is_sparse
 from thalweg.graph.conversion import convert_to_tensor, is_tensor_like
-from thalweg.graph.default_graph import name_scope
+from thalweg.graph.default_graph import get_default_graph, name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.device_spec import DeviceSpec
 from thalweg.graph.marks import DISTINCT
@@ -68,6 +68,7 @@ def embedding_lookup(
     with name_scope(name, "embedding_lookup", [ids]):
         wanted = shards[0].keys_tensor(ids) if _is_table(shards[0]) else convert_to_tensor(ids)
         if len(shards) == 1 and not _is_of_a_task(shards[0]):
+            get_default_graph()._shift_seeds(1)  # TensorFlow's Identity of the rows
             return _clip_rows(gather(shards[0], wanted), wanted, max_norm)
         flat = wanted if wanted.shape.ndims == 1 else apply_one("Reshape", wanted, [-1])
         unique = apply("Unique", flat)
