@@ -244,6 +244,9 @@ void bind_eager_tensors(nb::module_& m) {
   m.def("types_and_shapes", &types_and_shapes, "arguments"_a,
         nb::sig("def types_and_shapes(arguments: tuple) -> bytes | None"),
         "What tells calls with tensors of different types or shapes apart; None if not all are eager tensors.");
+  m.def(
+      "is_view_of_tensor", [](nb::handle value) { return is_view_of_tensor(value.ptr()); }, "value"_a,
+      "Whether an array shares the memory of a tensor, and can never be written.");
   m.def("dlpack_of", &dlpack_of, "tensor"_a, "A DLPack capsule that shares the tensor's memory.");
 }
 

@@ -229,6 +229,7 @@ def _not_connected(*_: Any) -> Any:
 array_of: Any = _not_connected
 dlpack_of: Any = _not_connected
 from_array: Any = _not_connected
+is_view: Any = None  # Until there are eager tensors no array can be a view of one.
 pending: Any = _not_connected
 _waited_for: Any = _not_connected
 types_and_shapes: Any = _not_connected
@@ -250,6 +251,7 @@ def connect(core: Any, dtypes: dict[int, DType]) -> None:
         array_of=core.array_of,
         dlpack_of=core.dlpack_of,
         from_array=core.eager_from_array,
+        is_view=core.is_view_of_tensor,
         pending=core.eager_pending,
         types_and_shapes=core.types_and_shapes,
     )
