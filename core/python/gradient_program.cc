@@ -56,8 +56,11 @@ std::vector<nb::object> GradientProgram::run(std::span<PyObject* const> given, P
       found.emplace_back();
     else if (result == kZero)
       found.push_back(zero_gradient());
+    else if (auto place = static_cast<size_t>(result); place >= num_given && !values[place].is_valid())
+      found.push_back(
+          make_eager(*value_of(operands[place])));  // A constant: the program must not see one object twice.
     else
-      found.push_back(nb::borrow(operands[static_cast<size_t>(result)]));
+      found.push_back(nb::borrow(operands[place]));
   }
   return found;
 }

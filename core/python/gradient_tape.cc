@@ -146,7 +146,7 @@ void Tape::record(const std::shared_ptr<Call>& call, nb::handle op_def, nb::hand
   if (entry->variant == nullptr || entry->tensors.size() != entry->num_inputs + 1) return;
   if (passes_slices(call->op().type())) return;
   std::shared_ptr<GradientProgram> program = entry->variant->program(1);
-  if (program == nullptr && entry->variant->uses == 0 && bytes_of(entry->tensors) >= kWorthATrace) {
+  if (program == nullptr && call->is_pure && entry->variant->uses == 0 && bytes_of(entry->tensors) >= kWorthATrace) {
     ++entry->variant->uses;
     trace_at_once(*entry);
     program = entry->variant->program(1);

@@ -115,8 +115,8 @@ nb::object KnownCalls::run(nb::handle op_type, nb::handle given, nb::handle attr
   const std::shared_ptr<Call> call = find(key);
   if (call == nullptr) return nb::borrow(Py_NotImplemented);
   const Inputs inputs(key, *call);
-  nb::object outputs = mode_.is_asynchronous() ? call->queued(inputs.as_tuple())
-                                               : call->op().run_on(inputs.data(), inputs.size());
+  nb::object outputs =
+      mode_.is_asynchronous() ? call->queued(inputs.as_tuple()) : call->op().run_on(inputs.data(), inputs.size());
   if (PyObject* recorders = mode_.recorders(); recorders != nullptr)
     show(recorders, call, inputs.data(), inputs.size(), outputs);
   return call->results.is_none() ? outputs : call->results(outputs, inputs.as_tuple());

@@ -367,6 +367,8 @@ def _results_of(prepared: PreparedOp, attrs: dict[str, Any], outputs: Any, input
 
 def _has_own_gradient(op_def: OpDef) -> bool:
     """Whether the gradient function of an op is one of this package's: those do the same for the same shapes."""
+    if op_def.runs_user_code:
+        return False
     try:
         function = gradient_function(op_def.name)
     except LookupError:
