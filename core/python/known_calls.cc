@@ -173,10 +173,12 @@ PyObject* run_known(PyObject* self, PyObject* const* given, Py_ssize_t count) {
     const NativeCall call;
     if (count != 3) throw nb::type_error("run(op_type, inputs, attrs)");
     return nb::inst_ptr<KnownCalls>(self)->run(given[0], given[1], given[2]).release().ptr();
+  } catch (abi::__forced_unwind&) {
+    Gil::rest();
   } catch (...) {
     thrown = std::current_exception();
   }
-  return PyObject_CallNoArgs(rethrow);
+  return or_rest([] { return PyObject_CallNoArgs(rethrow); });
 }
 
 PyMethodDef run_definition = {

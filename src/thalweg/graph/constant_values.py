@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph import dtypes, eager_tensor
+from thalweg.graph import dtypes
 from thalweg.graph.dtypes import DType, as_dtype
+from thalweg.graph.immediate import immediate
 from thalweg.graph.tensor_shape import Dimension, TensorShape
 
 Array = np.ndarray[Any, Any]
@@ -53,7 +54,7 @@ def _convert(value: Any, dtype: DType | None) -> tuple[Array, DType]:
     ):
         return np.array(value, dtype.as_numpy_dtype), dtype
     if isinstance(value, (np.ndarray, np.generic)):
-        if eager_tensor.is_view is not None and eager_tensor.is_view(value):
+        if immediate.is_view(value):
             found = as_dtype(value.dtype)
             if dtype is None or dtype is found:
                 return value, found  # type: ignore[return-value]

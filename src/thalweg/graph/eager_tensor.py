@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from thalweg.graph.dtypes import DType
+from thalweg.graph.immediate import immediate
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 
@@ -229,7 +230,6 @@ def _not_connected(*_: Any) -> Any:
 array_of: Any = _not_connected
 dlpack_of: Any = _not_connected
 from_array: Any = _not_connected
-is_view: Any = None  # Until there are eager tensors no array can be a view of one.
 pending: Any = _not_connected
 _waited_for: Any = _not_connected
 types_and_shapes: Any = _not_connected
@@ -247,11 +247,11 @@ def connect(core: Any, dtypes: dict[int, DType]) -> None:
     slots: Any = {**vars(Tensor), **vars(EagerTensor)}
     names = ("_native", "dtype", "_handle_data", "_dims", "_serial")
     core.set_eager_type(EagerTensor, *(slots[name] for name in names), dtypes)
+    immediate.is_view = core.is_view_of_tensor
     vars(module).update(
         array_of=core.array_of,
         dlpack_of=core.dlpack_of,
         from_array=core.eager_from_array,
-        is_view=core.is_view_of_tensor,
         pending=core.eager_pending,
         types_and_shapes=core.types_and_shapes,
     )
