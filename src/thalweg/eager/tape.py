@@ -91,8 +91,8 @@ class GradientTape:
         Raises:
             ValueError: If the tape does not record.
         """
-        for each in nest.flatten(tensor, expand_composites=True):
-            if hasattr(each, "handle"):
+        for each in [tensor] if type(tensor) is EagerTensor else nest.flatten(tensor, expand_composites=True):
+            if type(each) is not EagerTensor and hasattr(each, "handle"):
                 if type(each.handle) is EagerTensor:
                     self._recorded.watch_variable(each, each.handle)
                 else:
@@ -173,12 +173,13 @@ class GradientTape:
         self._used = True
 
     def _gradient(self, target: Any, sources: Any, output_gradients: Any, unconnected: Any, keep: bool) -> Any:
-        try:
-            unconnected = UnconnectedGradients(unconnected)
-        except ValueError:
-            raise ValueError(f"Unknown value for unconnected_gradients: {unconnected!r}") from None
-        targets = [_target(each) for each in nest.flatten(target)]
-        flat = nest.flatten(sources)
+        if type(unconnected) is not UnconnectedGradients:
+            try:
+                unconnected = UnconnectedGradients(unconnected)
+            except ValueError:
+                raise ValueError(f"Unknown value for unconnected_gradients: {unconnected!r}") from None
+        targets = [_target(each) for each in _flat(target)]
+        flat = _flat(sources)
         tensors = [_source(each) for each in flat]
         given = [None] * len(targets) if output_gradients is None else nest.flatten(output_gradients)
         if len(given) != len(targets):
@@ -194,7 +195,7 @@ class GradientTape:
                 found = backpropagate(self._recorded, targets, seeds, tensors, keep)
         if unconnected is UnconnectedGradients.ZERO:
             found = [zeros_for(x) if grad is None else grad for x, grad in zip(tensors, found, strict=True)]
-        return nest.pack_sequence_as(sources, found)
+        return found[0] if type(sources) is EagerTensor else nest.pack_sequence_as(sources, found)
 
     def jacobian(
         self, target: Any, sources: Any, unconnected_gradients: Any = UnconnectedGradients.NONE,
@@ -253,7 +254,13 @@ class GradientTape:
         return self._gradient(target, sources, seed, unconnected, True)
 
 
+def _flat(structure: Any) -> list[Any]:
+    return [structure] if type(structure) is EagerTensor else nest.flatten(structure)
+
+
 def _target(target: Any) -> Tensor:
+    if type(target) is EagerTensor:
+        return target
     if type(getattr(target, "handle", None)) is EagerTensor:
         return target.handle  # type: ignore[no-any-return]  # Of a variable: its gradient by itself is one.
     if isinstance(target, IndexedSlices):
@@ -264,6 +271,8 @@ def _target(target: Any) -> Tensor:
 
 
 def _source(source: Any) -> Tensor:
+    if type(source) is EagerTensor:
+        return source
     handle = getattr(source, "handle", None)
     if isinstance(handle, Tensor):
         return handle
