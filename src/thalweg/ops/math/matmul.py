@@ -110,6 +110,10 @@ def matmul(
         return made  # type: ignore[no-any-return]
     if type(a) is EagerTensor and not isinstance(b, Tensor) and executing_eagerly():
         b = convert_to_tensor(b, a.dtype.base_dtype, name="b")
+        form = (a, b, *form[2:])
+        made = immediate.run("__matmul__", form, {})
+        if made is not NotImplemented:
+            return made  # type: ignore[no-any-return]
     at_once = type(a) is EagerTensor and type(b) is EagerTensor and a.ndim == b.ndim == 2
     if at_once and not (adjoint_a or adjoint_b or a_is_sparse or b_is_sparse):
         transposes = {"transpose_a": transpose_a, "transpose_b": transpose_b}

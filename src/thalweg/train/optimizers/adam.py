@@ -67,10 +67,11 @@ class AdamOptimizer(Optimizer):
         return self._get_non_slot_variable("beta1_power"), self._get_non_slot_variable("beta2_power")
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
-        # The powers are on the device of one variable, which does not depend on the order of the variables.
-        first = min(var_list, key=lambda var: str(var.name))
-        self._create_non_slot_variable(self._call_if_callable(self._beta1), "beta1_power", first)
-        self._create_non_slot_variable(self._call_if_callable(self._beta2), "beta2_power", first)
+        if any(power is None for power in self._get_beta_accumulators()):
+            # The powers are on the device of one variable, which does not depend on the order of the variables.
+            first = min(var_list, key=lambda var: str(var.name))
+            self._create_non_slot_variable(self._call_if_callable(self._beta1), "beta1_power", first)
+            self._create_non_slot_variable(self._call_if_callable(self._beta2), "beta2_power", first)
         for var in var_list:
             self._zeros_slot(var, "m", self._name)
             self._zeros_slot(var, "v", self._name)

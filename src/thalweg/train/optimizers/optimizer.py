@@ -283,8 +283,9 @@ class Optimizer:
 
     def _updates_references_only(self, kind: str) -> bool:
         """Whether the most derived class with update methods has them for reference variables only."""
+        ending = f"apply_{kind}"
         for cls in type(self).__mro__:
-            defined = [name for name in vars(cls) if f"apply_{kind}" in name]
+            defined = [name for name in vars(cls) if ending in name]
             if defined:
                 return not any(name.startswith("_resource_") for name in defined)
         return False
@@ -385,10 +386,10 @@ class Optimizer:
         return self._slots.setdefault(slot_name, {})
 
     def _slot(self, var: Any, slot_name: str, create: Callable[[], Any]) -> Any:
-        named = self._slot_dict(slot_name)
-        if _key(var) not in named:
-            named[_key(var)] = create()
-        return named[_key(var)]
+        named, key = self._slot_dict(slot_name), _key(var)
+        if key not in named:
+            named[key] = create()
+        return named[key]
 
     def _get_or_make_slot(self, var: Any, val: Any, slot_name: str, op_name: str) -> Any:
         """The slot of a variable; created with the value `val` if it does not exist."""
