@@ -6,10 +6,10 @@ once, and so is seen by the tapes that are open around this one.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from thalweg._native import core
 from thalweg.autodiff.aggregate import aggregate
 from thalweg.autodiff.nodes import backpropagates
 from thalweg.autodiff.recording import Backward, recorded_by, tapes, trainable_variable
@@ -18,6 +18,9 @@ from thalweg.autodiff.zeros import dense, zeros_for
 from thalweg.graph.definitions.op_registry import ZERO_GRADIENT, OpDef
 from thalweg.graph.eager_operation import EagerOperation
 from thalweg.graph.tensor import Tensor
+
+if TYPE_CHECKING:
+    from thalweg._native import core
 
 
 def backpropagate(
@@ -61,12 +64,24 @@ def _traced(
         return _input_gradients(op_def, attrs, inputs, outputs, None, grads)
 
 
-core.set_gradient_functions(
-    input_gradients=_input_gradients,
-    traced=_traced,
-    aggregate=aggregate,
-    zero=ZERO_GRADIENT,
-    variable=trainable_variable,
-    open_tapes=lambda: tapes.open,
-    dense=dense,
-)
+@functools.cache
+def _core() -> Any:
+    """The core, which knows from then on what it leaves to this file."""
+    from thalweg._native import core  # Start-up time: programs that build graphs may never open a tape.
+
+    core.set_gradient_functions(
+        input_gradients=_input_gradients,
+        traced=_traced,
+        aggregate=aggregate,
+        zero=ZERO_GRADIENT,
+        variable=trainable_variable,
+        open_tapes=lambda: tapes.open,
+        dense=dense,
+    )
+    return core
+
+
+def new_tape(watches_variables: bool) -> core.Tape:
+    """What a gradient tape keeps of the ops that run: nothing yet."""
+    made: core.Tape = _core().Tape(watches_variables)
+    return made

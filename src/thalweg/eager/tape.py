@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from thalweg._native import core
 from thalweg.autodiff.gradients import UnconnectedGradients
 from thalweg.autodiff.recording import recorded_by, tapes
 from thalweg.autodiff.zeros import zeros_for
-from thalweg.eager.backpropagation import backpropagate
+from thalweg.eager.backpropagation import backpropagate, new_tape
 from thalweg.eager.graph_tape import GraphTape
 from thalweg.eager.jacobians import batch_jacobian, jacobian
 from thalweg.graph import dtypes, nest
@@ -54,7 +53,7 @@ class GradientTape:
         self._watches_variables = watch_accessed_variables
         self._recording = False
         self._used = False
-        self._recorded = core.Tape(watch_accessed_variables)
+        self._recorded = new_tape(watch_accessed_variables)
         self._clear()
 
     def _clear(self) -> None:
