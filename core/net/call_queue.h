@@ -52,9 +52,9 @@ class CallQueue {
   const Shares shares_;
   std::mutex mutex_;  // guards everything below
   size_t running_ = 0;
-  Lines lines_;                                   // of connections with calls that run or wait
+  Lines lines_;                                    // of connections with calls that run or wait
   std::unordered_map<std::string, size_t> hosts_;  // how many calls of each run
-  std::list<uint64_t> turns_;                     // connections with calls that wait; whose turn it is first
+  std::list<uint64_t> turns_;                      // connections with calls that wait; whose turn it is first
 };
 
 }  // namespace thalweg::net

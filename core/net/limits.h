@@ -1,8 +1,8 @@
 // Limits: how much of this task's memory, descriptors and threads peers can take.
 //
-// A peer that goes beyond a limit loses its connection, apart from limits on what it may ask for at once (steps, calls):
-// further calls wait, or are answered with ResourceExhaustedError. Limits count per peer, so that nobody else is
-// concerned. Defaults are far above what programs need.
+// A peer that goes beyond a limit loses its connection, apart from limits on what it may ask for at once (steps,
+// calls): further calls wait, or are answered with ResourceExhaustedError. Limits count per peer, so that nobody else
+// is concerned. Defaults are far above what programs need.
 #pragma once
 
 #include <cstddef>

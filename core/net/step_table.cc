@@ -2,6 +2,7 @@
 #include "net/step_table.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "net/connection.h"
 #include "resource/tensor_list.h"
@@ -133,15 +134,16 @@ void StepTable::deliver(const std::shared_ptr<Connection>& from, int64_t id, uin
     rendezvous = entry.rendezvous;
   }
   std::optional<Error> refused;
+  auto held = [&](const Tensor& kept) {
+    try {
+      return hold(number_of(from), size_in_memory(kept));
+    } catch (const Error& error) {
+      refused = error;
+      throw;
+    }
+  };
   try {
-    rendezvous->deliver(key, at, std::move(value), [&](const Tensor& kept) {
-      try {
-        return hold(number_of(from), size_in_memory(kept));
-      } catch (const Error& error) {
-        refused = error;
-        throw;
-      }
-    });
+    rendezvous->deliver(key, at, std::move(value), std::ref(held));
   } catch (const Error&) {
     // The step has failed meanwhile, unless:
     if (refused) throw *refused;

@@ -3,9 +3,9 @@
 // A tensor may arrive before the step has been started here: its sender was started first. The table keeps it, within
 // limits, until the step starts, or until it is clear that it never will: the sender is lost, or a minute has passed.
 // Limits are those of each sender; another one is for all tensors that no Recv has taken yet, also of steps that run: a
-// sender cannot fill this task with tensors that nobody asks for. Numbers of steps that have failed, or whose early tensors were dropped, are
-// remembered for a while: they do not start any more, and stragglers do not count as early. Thread-safe; nothing is
-// called with the lock held.
+// sender cannot fill this task with tensors that nobody asks for. Numbers of steps that have failed, or whose early
+// tensors were dropped, are remembered for a while: they do not start any more, and stragglers do not count as early.
+// Thread-safe; nothing is called with the lock held.
 #pragma once
 
 #include <deque>

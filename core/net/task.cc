@@ -370,8 +370,8 @@ void Task::run(const std::shared_ptr<Connection>& from, Frame frame) {
   };
   try {
     if (!is_counted)
-      fail(Code::resource_exhausted, "task '", options_.identity.task, "' runs ", options_.limits.steps,
-           " steps that ", from->name(), " has started, and starts no more of them until one has ended");
+      fail(Code::resource_exhausted, "task '", options_.identity.task, "' runs ", options_.limits.steps, " steps that ",
+           from->name(), " has started, and starts no more of them until one has ended");
     auto found = runnable(frame.number);
     if (!found)
       fail(Code::aborted, "task '", options_.identity.task,

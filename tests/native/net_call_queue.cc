@@ -1,9 +1,8 @@
 // The queue of calls: shares of hosts and connections, turns, and connections that are lost.
-#include "net/call_queue.h"
-
 #include <condition_variable>
 #include <set>
 
+#include "net/call_queue.h"
 #include "sockets.h"
 
 namespace {

@@ -292,10 +292,8 @@ class _Partitioner:
         read = {name for node in nodes.values() for name in (*node.controls, *(source for source, _ in node.inputs))}
         read.update(name for name, _ in graph.fetches)
         for name, node in nodes.items():
-            if node.op == "_Arg":
-                if name not in read:
-                    continue  # Only other devices read it: they have copies.
-            placed[name] = node
+            if node.op != "_Arg" or name in read:  # Otherwise only other devices read it: they have copies.
+                placed[name] = node
         # In the order of the step's feeds: a part that reads all of them is run without looking them up.
         arguments = {name: int(node.attrs["index"]) for name, node in placed.items() if node.op == "_Arg"}
         feeds = {index: i for i, index in enumerate(sorted(set(arguments.values())))}
