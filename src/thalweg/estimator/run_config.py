@@ -247,9 +247,12 @@ def read_tf_config() -> dict[str, Any]:
 
 def _is_of_horovod(described: dict[str, Any]) -> bool:
     """Whether the cluster is one of processes that train by all-reduce, each of which runs its own sessions."""
+    cluster = described.get("cluster") or {}
+    if not cluster or "ps" in cluster:
+        return False
     from thalweg.horovod import is_initialized  # Start-up time: few estimators are trained so.
 
-    return is_initialized() and "ps" not in (described.get("cluster") or {})
+    return is_initialized()
 
 
 def _model_dir(given: Any, described: Any) -> str | None:
