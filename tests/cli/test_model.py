@@ -88,6 +88,7 @@ def test_wrong_models_are_one_line(
         (["freeze", str(tmp_path / "damaged.pb"), *target], "damaged.pb"),
         (["freeze", model[0], "--signature", "other", *target], "has no signature 'other'"),
         (["freeze", model[0], "--tags", "train", *target], "train"),
+        (["freeze", model[0], "--result", "nothing", *target], "'nothing' refers to an Operation not in the graph"),
     ):
         assert main(["model", *arguments]) == 1
         error = capsys.readouterr().err

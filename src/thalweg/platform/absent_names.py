@@ -18,7 +18,7 @@ _INSTEAD: Final[dict[str, str]] = {
     "xla": "Fusion and constant folding are always on; there is nothing to switch on.",
     "float": "Use tf.float32 or tf.float64.",
     "int": "Use tf.int32 or tf.int64.",
-    "keras.applications": "There are networks in tf.contrib.slim (slim.nets); see docs/compatibility.md.",
+    "keras.applications": "The library contrib.slim has networks (slim.nets); see docs/compatibility.md.",
     "random.set_seed": "Use tf.random.set_random_seed.",
     "random_uniform_like": "Use tf.random_uniform(tf.shape(x)).",
     "config": "Use tf.ConfigProto and tf.Session(config=...).",
