@@ -69,6 +69,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except (errors.OpError, OSError, ValueError) as e:
-        has_file = isinstance(e, OSError) and e.filename is not None and e.strerror is not None
-        print(f"thalweg {options.command}: {f'{e.filename}: {e.strerror}' if has_file else e}", file=sys.stderr)
+        said = f"{e.filename}: {e.strerror}" if isinstance(e, OSError) and e.filename and e.strerror else str(e)
+        print(f"thalweg {options.command}: {said}", file=sys.stderr)
         return 1
