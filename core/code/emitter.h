@@ -43,7 +43,7 @@ class Emitter {
   bool translate(int first, int last);
   // Stores a value that later instructions read to memory, and forgets its register.
   void retire(int value);
-  // Forgets what is in the registers that hold no pinned value: where a loop begins, nobody knows.
+  // Forgets which values are in unpinned registers: at the head of a loop they are those of any iteration.
   void forget();
   // Where an instruction may read the value now.
   Operand operand(int value);

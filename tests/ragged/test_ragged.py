@@ -219,3 +219,19 @@ def test_rows_end_with_the_values(make: Any, wrong: list[int]) -> None:
             session.run(made, {values: range(3), rows: wrong})
         unchecked = make(values, rows, validate=False)
         session.run(unchecked.row_splits, {values: range(3), rows: wrong})
+
+
+def test_converted_loops_go_over_rows():
+    @tf.function
+    def total(values):
+        found, longest = 0, 0
+        for row in values:
+            for value in row:
+                found += value
+            longest = tf.maximum(longest, tf.size(row))
+        return found, longest
+
+    with tf.Session() as session:
+        assert session.run(total(tf.ragged.constant([[1, 2], [], [3, 4, 5]]))) == (15, 3)
+    with tf.eager():
+        assert [int(each) for each in total(tf.ragged.constant([[7], [1]]))] == [8, 1]

@@ -44,6 +44,7 @@ class Graph(ElementLookup, CollectionStore):
     _building_function = False  # The same as `building_function`, without the call.
     _executes = False  # Whether operations run at once: of the EagerGraph.
     _is_special = False  # Whether one of the two holds.
+    _takes_values = False  # Whether ops on its tensors may take eager tensors, outside of its blocks.
 
     def __init__(self) -> None:
         """Creates an empty graph."""

@@ -226,6 +226,17 @@ class Tensor:
 
     _override_operator = override_operator
 
+    if not TYPE_CHECKING:  # A type checker is to see attributes that do not exist.
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "numpy":
+                raise AttributeError(
+                    f"'{self.name}' has no `numpy()`: it is a tensor of a graph, or of a function while that is "
+                    "traced, and gets its values in each run. Compute with it, return it, or look at it in a function "
+                    "that `tf.py_function` calls."
+                )
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
 
 def name_of_op(tensor: Tensor, otherwise: str = "eager") -> str:
     """The name of the operation that computes a tensor; `otherwise` for a tensor that is in no graph."""
