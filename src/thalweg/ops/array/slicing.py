@@ -406,6 +406,8 @@ def _in_one_dtype(index: _Index) -> list[list[Any]]:
     """begin, end and strides in int64 if any of them holds an int64 tensor, or a number beyond int32."""
     lists = [index.begin, index.end, index.strides]
     every = [n for values in lists for n in values]
+    if any(not -(2**63) <= n < 2**63 for n in every if isinstance(n, int)):
+        raise ValueError(f"Can't index a tensor with integers out of the range of int64: {every}")
     tensors = [n for n in every if isinstance(n, Tensor)]
     wide = any(t.dtype.base_dtype is dtypes.int64 for t in tensors)
     wide = wide or any(not -(2**31) <= n < 2**31 for n in every if isinstance(n, int))
