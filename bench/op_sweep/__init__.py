@@ -159,7 +159,7 @@ def _graph_builder(sweep: Sweep, size: str, dtype: str) -> Any:
             if any(hasattr(x, "indices") for x in outputs):
                 outputs = [y for x in outputs for y in ((x.indices, x.values) if hasattr(x, "indices") else (x,))]
             outputs = [x for x in outputs if x.op.type != "Placeholder"]  # indices that an op passes on
-            initializer = tf.global_variables_initializer()
+            initializer = tf.group(tf.global_variables_initializer(), tf.tables_initializer())
         sess = session(tf, setting, graph)
         sess.run(initializer)
         run = sess.make_callable(list({x.op.name: x.op for x in outputs}.values()), keys)

@@ -1,7 +1,7 @@
-// Assembler: writes instructions of x86-64 with AVX2 and FMA as bytes.
+// Assembler: writes instructions of x86-64 with AVX2 and FMA, or AVX-512, as bytes.
 //
-// It knows the form of VEX instructions, by prefix, map and opcode, and the few others that loops need. Vector
-// registers are numbers from 0 to 15; general ones are named.
+// It knows the forms of VEX and EVEX instructions, by prefix, map and opcode, and the few others that loops need.
+// Vector registers are numbers from 0 to 15, in EVEX instructions to 31; general ones are named.
 #pragma once
 
 #include <cstddef>
@@ -27,13 +27,13 @@ struct Operand {
   }
 };
 
-// The constant parts of a VEX instruction.
+// The constant parts of a VEX or EVEX instruction.
 struct Vex {
   uint8_t prefix;  // 0: none, 1: 66, 2: F3, 3: F2
   uint8_t map;     // 1: 0F, 2: 0F38, 3: 0F3A
   uint8_t opcode;
   bool wide = false;  // W
-  bool half = false;  // 128 bits
+  bool half = false;  // 128 bits; not in EVEX instructions, which have 512 here
 };
 
 class Assembler {
@@ -65,8 +65,27 @@ class Assembler {
     bytes({byte});
   }
 
+  // The EVEX form, on vectors of 64 bytes. A target that is a mask register is its number. `mask`: the mask register
+  // that says which lanes are written, or chosen.
+  void evex(const Vex& op, int target, int left, const Operand& right, int mask = 0) {
+    const bool in_register = right.in_register();
+    const int base = in_register ? right.vector : right.base;
+    const bool high = in_register ? right.vector >= 16 : right.index >= 8;
+    const int r = (target & 8) ? 0 : 0x80, x = high ? 0 : 0x40, b = (base & 8) ? 0 : 0x20;
+    const int high_target = (target & 16) ? 0 : 0x10, high_left = (left & 16) ? 0 : 8;
+    bytes({0x62, r | x | b | high_target | op.map, (op.wide ? 0x80 : 0) | (~left & 15) << 3 | 4 | op.prefix,
+           0x40 | high_left | mask, op.opcode});
+    // Short offsets count vectors; only those that are 0 are used.
+    place(target, right, right.offset == 0);
+  }
+  void evex(const Vex& op, int target, int left, const Operand& right, int mask, int byte) {
+    evex(op, target, left, right, mask);
+    bytes({byte});
+  }
+
   // General registers, 64 bits.
   void load(Register to, const Operand& from) { plain(0x8b, to, from); }
+  void store(Register from, const Operand& to) { plain(0x89, from, to); }
   void address(Register to, const Operand& of) { plain(0x8d, to, of); }
   void move(Register to, Register from) {
     bytes({0x48 | (from >= 8 ? 4 : 0) | (to >= 8), 0x89, 0xc0 | (from & 7) << 3 | (to & 7)});
@@ -87,12 +106,13 @@ class Assembler {
     bytes({0x48 | (r >= 8), 0x81, 0xc0 | (r & 7)});
     immediate(value);
   }
+  void compare(Register a, const Operand& b) { plain(0x3b, a, b); }
   void compare(Register a, Register b) {
     bytes({0x48 | (b >= 8 ? 4 : 0) | (a >= 8), 0x39, 0xc0 | (b & 7) << 3 | (a & 7)});
   }
 
   // Jumps. A forward jump is given its target later.
-  enum Condition : uint8_t { kZero = 4, kNotZero = 5, kAbove = 7, kNegative = 8, kNotNegative = 9 };
+  enum Condition : uint8_t { kNotBelow = 3, kZero = 4, kNotZero = 5, kAbove = 7, kNegative = 8, kNotNegative = 9 };
   size_t here() const { return code_.size(); }
   size_t jump(Condition condition) {
     bytes({0x0f, 0x80 | condition});
@@ -123,7 +143,7 @@ class Assembler {
   }
   // The whole code, with the pool.
   const std::vector<uint8_t>& finish(const std::vector<uint64_t>& pool) {
-    while (code_.size() % 32 != 0) code_.push_back(0xcc);
+    while (code_.size() % 64 != 0) code_.push_back(0xcc);
     lands(pool_);
     for (uint64_t word : pool) immediate(word);
     return code_;
@@ -139,10 +159,10 @@ class Assembler {
     place(target, memory);
   }
   // The bytes that say what the operands are.
-  void place(int target, const Operand& right) {
+  void place(int target, const Operand& right) { place(target, right, right.offset >= -128 && right.offset <= 127); }
+  void place(int target, const Operand& right, bool is_short) {
     const int field = (target & 7) << 3;
     if (right.in_register()) return bytes({0xc0 | field | (right.vector & 7)});
-    const bool is_short = right.offset >= -128 && right.offset <= 127;
     const int mode = is_short ? 0x40 : 0x80;
     if (right.index >= 0)
       bytes({mode | field | 4, right.scale << 6 | (right.index & 7) << 3 | (right.base & 7)});

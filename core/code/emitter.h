@@ -2,11 +2,11 @@
 // fit.
 //
 // The list is a copy of a recording's, in which the operands of an instruction precede it; code/stream_code.h and
-// code/loop_code.h put the loops around it. Values that do not fit into registers go to slots of 32 bytes at r13, and
-// come back when they are needed; the one that is needed last goes first. Constants are read from a pool that r12
-// points to. Where there are more arrays than registers for their addresses, these are read from a table at r15 into
-// rax. The code also changes rax, rcx and rdx only for integer products and quotients, conversions and calls; calls
-// and blocks change all registers that the calling convention lets them.
+// code/loop_code.h put the loops around it. Values that do not fit into registers go to slots, as large as a vector, at
+// r13, and come back when they are needed; the one that is needed last goes first. Constants are read from a pool that
+// r12 points to. Where there are more arrays than registers for their addresses, these are read from a table at r15
+// into rax. How vectors are large, and which instructions there are, is the affair of the classes derived from this
+// one: code/emitter_avx2.h and code/emitter_avx512.h.
 #pragma once
 
 #include <climits>
@@ -20,16 +20,14 @@ namespace thalweg::code {
 
 class Emitter {
  public:
-  static constexpr int kRegisters = 16;
   static constexpr Register kPool = r12, kSlots = r13, kTable = r15;
 
-  // Instructions are translated if they compute one of the `roots`, which stay readable to the end, or may fail.
-  // `first_slot` is the first that values may be put into.
-  Emitter(std::vector<Instruction> list, const std::vector<Call>& calls, std::vector<Block> blocks,
-          std::span<const int> roots, int first_slot);
+  virtual ~Emitter() = default;
 
   Assembler& out() { return out_; }
   const std::vector<Instruction>& list() const { return list_; }
+  int vector_bytes() const { return vector_bytes_; }
+  int num_registers() const { return static_cast<int>(holds_.size()); }
 
   bool is_live(int value) const { return values_[value].live; }
   // Before the code of any instruction: the value is in memory from the beginning.
@@ -43,47 +41,45 @@ class Emitter {
   bool translate(int first, int last);
   // Stores a value that later instructions read to memory, and forgets its register.
   void retire(int value);
-  // Forgets what is in the registers that hold no pinned value: where a loop begins, nobody knows.
-  void forget();
+  // Forgets which values are in unpinned registers: at the head of a loop they are those of any iteration.
+  virtual void forget();
   // Where an instruction may read the value now.
   Operand operand(int value);
   // The register that the value is in now, loaded if necessary.
   int in_register(int value);
-  void load(int reg, const Operand& from) { out_.vex({0, 1, 0x10}, reg, 0, from); }
-  void store(int reg, const Operand& to) { out_.vex({0, 1, 0x11}, reg, 0, to); }
+  void load(int reg, const Operand& from) { write({0, 1, 0x10}, reg, 0, from); }
+  void store(int reg, const Operand& to) { write({0, 1, 0x11}, reg, 0, to); }
   // Stores the lanes, of 64 bits if `wide`, as elements of a type. Changes two registers that must be reserved.
-  void store_as(Memory type, bool wide, int reg, const Operand& to, int scratch, int other);
+  virtual void store_as(Memory type, bool wide, int reg, const Operand& to, int scratch, int other) = 0;
 
-  // The jumps that are taken if an integer's divisor is zero, or a block fails.
-  const std::vector<size_t>& failures() const { return failures_; }
   int num_slots() const { return next_slot_; }
   // The bytes of the pool that r12 must point to.
   const std::vector<uint64_t>& pool() const { return pool_; }
 
- private:
+ protected:
   struct Value {
     std::vector<int> uses;  // positions, ascending
     bool live = false;
     int reg = -1;
     Operand home;  // no base: none
   };
-  bool translate(const Instruction& i);
-  void compute(const Vex& op, int left, const Operand& right);
+  // Instructions are translated if they compute one of the `roots`, which stay readable to the end, or may fail.
+  // `blocks` are those of the list. `first_slot` is the first that values may be put into.
+  Emitter(std::vector<Instruction> list, std::vector<Block> blocks, std::span<const int> roots, int first_slot,
+          int num_registers, int vector_bytes);
+
+  // An instruction on whole vectors, in the form that the processor has for them. `op.wide` says that lanes have 64
+  // bits.
+  virtual void write(const Vex& op, int target, int left, const Operand& right) = 0;
+  // What `arithmetic` does not do.
+  virtual bool translate(const Instruction& i) = 0;
+  // A value that is neither in a register nor in memory comes into a register.
+  virtual void materialize(int) {}
+
+  // Instructions that all processors have: arithmetic, bits, shifts, roots.
   bool arithmetic(const Instruction& i);
-  bool compare(const Instruction& i);
-  bool convert(const Instruction& i);
-  // Conversions of code/memory.h.
-  bool widen(const Instruction& i);
   void fused(const Instruction& i);
-  void product(const Instruction& i);
-  void divide(const Instruction& i);
-  void call(const Instruction& i);
-  void run_block(const Instruction& i);
-  // The first of the slots that the values lie in one behind the other, or -1.
-  int row_of_slots(std::span<const int> values) const;
-  // Before a call: stores what is needed later, and forgets all registers.
-  void leave_registers();
-  void invert(int reg);
+  void compute(const Vex& op, int left, const Operand& right) { write(op, result(), left, right); }
 
   bool dies_now(int value) const;
   // A register for the result; the registers of operands that nothing reads later are free for it.
@@ -91,24 +87,29 @@ class Emitter {
   int free_register();
   void hold(int reg, int value);
   void drop(int reg);
-  static Operand slot(int number) { return Operand::at(kSlots, kVectorBytes * number); }
+  Operand slot(int number) const { return Operand::at(kSlots, vector_bytes_ * number); }
   Operand new_slot() { return slot(next_slot_++); }
-  // The place of a value in memory, for the very next instruction.
-  Operand reach(const Operand& home);
+  bool is_locked(int value) const;  // an operand of the instruction that is translated
   bool in_memory(int value) const { return values_[value].home.base >= 0; }
-  bool is_locked(int value) const;
+  bool is_needed_later(int value) const { return !values_[value].uses.empty() && values_[value].uses.back() > now_; }
 
   std::vector<Instruction> list_;
-  const std::vector<Call>& calls_;
   const std::vector<Block> blocks_;
   Assembler out_;
   std::vector<Value> values_;
-  int holds_[kRegisters];
-  bool pinned_[kRegisters] = {};
+  std::vector<int> holds_;  // the value in each register, or -1
   int now_ = 0;
   int next_slot_;
   std::vector<uint64_t> pool_;
-  std::vector<size_t> failures_;
+
+ private:
+  // The place of a value in memory, for the very next instruction.
+  Operand reach(const Operand& home);
+  // Whether the order of a float's operands makes no difference, not even to which of two NaNs is the result.
+  bool is_number(int value) const;
+
+  const int vector_bytes_;
+  std::vector<char> pinned_;
 };
 
 }  // namespace thalweg::code

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "code/emitter.h"
+#include "code/emitter_avx2.h"
 
 namespace thalweg::code {
 
@@ -29,7 +29,8 @@ struct Order {
     for (size_t i = 0; i < from.size(); ++i) {
       const Instruction& instruction = from[i];
       bool once = instruction.op != Opcode::call && instruction.op != Opcode::block &&
-                  instruction.op != Opcode::quotient && instruction.op != Opcode::remainder;
+                  instruction.op != Opcode::quotient && instruction.op != Opcode::remainder &&
+                  instruction.op != Opcode::array_row && instruction.op != Opcode::array_store;
       if (instruction.op == Opcode::parameter) once = instruction.immediate >= plan.num_variables;
       for (int operand : {instruction.a, instruction.b, instruction.c})
         if (operand >= 0) once = once && is_once[operand];
@@ -59,12 +60,12 @@ struct Order {
 };
 
 // Keeps values in registers over all iterations. Returns the register of each variable, or -1.
-std::vector<int> pin_values(Emitter& emitter, const Order& order, const LoopPlan& plan,
+std::vector<int> pin_values(EmitterAvx2& emitter, const Order& order, const LoopPlan& plan,
                             std::span<const int> variables) {
   const auto& list = emitter.list();
   std::vector<int> uses(list.size());
   for (size_t i = order.loop; i < list.size(); ++i)
-    for (int operand : {list[i].a, list[i].b, list[i].c})
+    for (int operand : {list[i].op == Opcode::array_row ? kNone : list[i].a, list[i].b, list[i].c})
       if (operand >= 0 && operand < order.loop) ++uses[operand];
   std::vector<int> chosen(variables.begin(), variables.end());
   if (chosen.size() > kMostPinned) chosen.resize(kMostPinned);
@@ -76,7 +77,7 @@ std::vector<int> pin_values(Emitter& emitter, const Order& order, const LoopPlan
     if (chosen.size() < kMostPinned) chosen.push_back(value);
   std::vector<int> registers(plan.num_variables, -1);
   for (size_t i = 0; i < chosen.size(); ++i) {
-    const int reg = Emitter::kRegisters - 1 - static_cast<int>(i);
+    const int reg = emitter.num_registers() - 1 - static_cast<int>(i);
     emitter.pin(chosen[i], reg);
     if (i < variables.size()) registers[i] = reg;
   }
@@ -123,7 +124,7 @@ std::unique_ptr<LoopCode> LoopCode::compile(const BlockRecording& recording, con
   std::vector<int> roots{order.place[plan.predicate]};
   for (int value : plan.next) roots.push_back(order.place[value]);
   const int spare_slot = plan.num_parameters;
-  Emitter emitter(order.list, recording.calls(), order.blocks, roots, spare_slot + 1);
+  EmitterAvx2 emitter(order.list, recording.calls(), order.blocks, roots, spare_slot + 1);
   std::vector<int> variables(plan.num_variables, -1);
   for (int i = 0; i < static_cast<int>(order.list.size()); ++i) {
     const Instruction& instruction = order.list[i];

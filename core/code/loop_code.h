@@ -28,8 +28,8 @@ class LoopCode {
 
   int num_slots() const { return num_slots_; }
   // The first slots are the parameters; those of the variables are changed, up to the beginning of an iteration that
-  // did not take place: because the condition was false, `limit` iterations were done, or it divides by zero or a
-  // block fails in it.
+  // did not take place: because the condition was false, `limit` iterations were done, or it divides by zero, an
+  // array refuses an index or a block fails in it.
   enum class Outcome : int { ended, limit, failed };
   struct Result {
     Outcome outcome;

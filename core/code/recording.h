@@ -1,7 +1,8 @@
-// Recording: a straight list of instructions on vectors of 32 bytes, from which machine code is made.
+// Recording: a straight list of instructions on vectors, from which machine code is made.
 //
-// A value is the number of the instruction that computes it. It has eight lanes of 32 bits or four of 64; a scalar is a
-// vector with equal lanes ("splat"), so that scalars and vectors are computed by the same instructions. A truth value
+// A value is the number of the instruction that computes it. It has lanes of 32 bits or of 64, eight or four in loops
+// (code/loop_code.h), as many as the processor's vectors have in streams (code/stream_code.h); a scalar is a vector
+// with equal lanes ("splat"), so that scalars and vectors are computed by the same instructions. A truth value
 // has all bits of its lane set, or none. Equal instructions on equal values are recorded once. The instructions are
 // those that AVX2, AVX-512 and NEON have in common, give or take one instruction: a back end (code/emitter.h) needs to
 // know nothing else. Not thread-safe.
@@ -16,7 +17,7 @@
 
 namespace thalweg::code {
 
-constexpr int kVectorBytes = 32;
+constexpr int kVectorBytes = 32;  // of loops
 
 enum class Lane : uint8_t { float32, float64, int32, int64, truth };
 constexpr bool is_float(Lane lane) { return lane == Lane::float32 || lane == Lane::float64; }
@@ -49,12 +50,19 @@ enum class Opcode : uint8_t {
   call,   // immediate: a number of `calls`
   block,  // immediate: a number of `blocks` (code/block.h); has no value
   part,   // vector number `immediate` of the result of block a
+  // Of ArrayRows (code/array_rows.h): a row, of an array whose address is in the slot of parameter a, by the splat b of
+  // int32. Immediates tell uses apart. The run ends if the array refuses the index. The value is read by the two
+  // others only:
+  array_row,
+  array_load,   // vector number `immediate` of row a, or its only element as a splat (kOneElement)
+  array_store,  // b to that place
 };
 enum Relation : uint8_t { kLess, kLessEqual, kEqual, kNotEqual, kGreater, kGreaterEqual };
 enum Rounding : uint8_t { kToEven, kDown, kUp, kToZero };
 enum Division : uint8_t { kTruncated, kFloored };
 
 constexpr int kNone = -1;
+constexpr int64_t kOneElement = -1;
 
 struct Instruction {
   Opcode op;

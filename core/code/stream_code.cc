@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "code/emitter.h"
-#include "code/slot.h"
+#include "code/emitter_avx2.h"
+#include "code/emitter_avx512.h"
 
 namespace thalweg::code {
 
@@ -21,8 +21,8 @@ constexpr Register kAddresses[] = {rcx, rdx, rsi, rdi, r8, r9, r10, r11};
 constexpr int kNumAddresses = std::size(kAddresses);
 // Measured: four vectors in turns take less than half the time of one after the other, also where a third of their
 // values has to go to memory and back; more of either gain nothing.
-constexpr int kMostTurns = 4, kMostAlive = 28;
-constexpr int kScratch = 15, kOtherScratch = 14;
+constexpr int kMostTurns = 4;
+constexpr int most_alive_of(Vectors vectors) { return vectors == Vectors::avx512 ? 56 : 28; }
 
 // How many values of one vector are alive at once, at most; without constants and parameters, which are in memory.
 int most_alive(const std::vector<Instruction>& list, int result) {
@@ -79,12 +79,12 @@ struct Turns {
 
 }  // namespace
 
-std::unique_ptr<StreamCode> StreamCode::compile(const Recording& recording, const Plan& plan) {
+std::unique_ptr<StreamCode> StreamCode::compile(const Recording& recording, const Plan& plan, Vectors vectors) {
   const int num_streams = static_cast<int>(plan.streams.size()), result = plan.result;
-  const int lanes = kVectorBytes / (plan.wide ? 8 : 4);
+  const int bytes = bytes_of(vectors), lanes = bytes / (plan.wide ? 8 : 4);
   const std::vector<Instruction>& from = recording.instructions();
   if (!recording.calls().empty()) return nullptr;
-  const int copies = std::clamp(kMostAlive / std::max(1, most_alive(from, result)), 1, kMostTurns);
+  const int copies = std::clamp(most_alive_of(vectors) / std::max(1, most_alive(from, result)), 1, kMostTurns);
   Turns turns(from, num_streams);
   struct Body {
     int copies, first, last;
@@ -98,14 +98,20 @@ std::unique_ptr<StreamCode> StreamCode::compile(const Recording& recording, cons
     roots.insert(roots.end(), results.begin(), results.end());
     bodies.push_back({count, first, static_cast<int>(turns.list.size()), std::move(results)});
   }
-  Emitter emitter(turns.list, recording.calls(), {}, roots, plan.num_splats);
+  std::unique_ptr<Emitter> made;
+  if (vectors == Vectors::avx512)
+    made = std::make_unique<EmitterAvx512>(turns.list, roots, plan.num_splats, plan.wide);
+  else
+    made = std::make_unique<EmitterAvx2>(turns.list, recording.calls(), std::vector<Block>(), roots, plan.num_splats);
+  Emitter& emitter = *made;
+  const int scratch = emitter.num_registers() - 1, other_scratch = scratch - 1;
   if (plan.out != Memory::lane)
-    for (int scratch : {kScratch, kOtherScratch}) emitter.reserve(scratch);
+    for (int reg : {scratch, other_scratch}) emitter.reserve(reg);
   for (size_t i = 0; i < turns.list.size(); ++i) {
     if (turns.list[i].op != Opcode::parameter) continue;
     const auto number = static_cast<int>(turns.list[i].immediate);
     if (number >= num_streams) {
-      emitter.set_home(static_cast<int>(i), Operand::at(Emitter::kSlots, (number - num_streams) * kVectorBytes));
+      emitter.set_home(static_cast<int>(i), Operand::at(Emitter::kSlots, (number - num_streams) * bytes));
       continue;
     }
     const int scale = log_size(plan.streams[number], plan.wide);
@@ -134,7 +140,7 @@ std::unique_ptr<StreamCode> StreamCode::compile(const Recording& recording, cons
     const int scale = log_size(plan.out, plan.wide);
     for (int copy = 0; copy < body.copies; ++copy)
       emitter.store_as(plan.out, plan.wide, emitter.in_register(body.results[copy]),
-                       Operand::at(kOut, copy * lanes << scale, kIndex, scale), kScratch, kOtherScratch);
+                       Operand::at(kOut, copy * lanes << scale, kIndex, scale), scratch, other_scratch);
     emitter.forget();
     out.add(kIndex, body.copies * lanes);
     out.jump_back(top);
@@ -143,25 +149,27 @@ std::unique_ptr<StreamCode> StreamCode::compile(const Recording& recording, cons
   out.end_function();
   std::unique_ptr<Executable> memory = Executable::make(out.finish(emitter.pool()));
   if (memory == nullptr) return nullptr;
-  return std::unique_ptr<StreamCode>(new StreamCode(std::move(memory), emitter.num_slots(), plan.wide));
+  return std::unique_ptr<StreamCode>(new StreamCode(std::move(memory), emitter.num_slots(), plan.wide, vectors));
 }
 
 void StreamCode::run(const void* const* streams, std::span<const uint64_t> splats, void* out, int64_t n) const {
   if (n <= 0) return;
-  constexpr size_t kFew = 64;
-  Slot few[kFew];
-  std::unique_ptr<Slot[]> many(static_cast<size_t>(num_slots_) > kFew ? new Slot[num_slots_] : nullptr);
-  Slot* slots = many ? many.get() : few;
+  const size_t bytes = bytes_of(vectors_), size = static_cast<size_t>(num_slots_) * bytes;
+  constexpr size_t kFew = 4096, kLine = 64;
+  alignas(kLine) unsigned char few[kFew];
+  std::vector<unsigned char> many(size > kFew ? size + kLine : 0);
+  unsigned char* slots = few;
+  if (size > kFew) slots = many.data() + (kLine - reinterpret_cast<uintptr_t>(many.data()) % kLine) % kLine;
   for (size_t i = 0; i < splats.size(); ++i)
-    for (int lane = 0, width = wide_ ? 8 : 4; lane < kVectorBytes; lane += width)
-      std::memcpy(slots[i].bytes + lane, &splats[i], width);
-  using Function = void (*)(const void* const*, Slot*, void*, int64_t);
+    for (size_t lane = 0, width = wide_ ? 8 : 4; lane < bytes; lane += width)
+      std::memcpy(slots + i * bytes + lane, &splats[i], width);
+  using Function = void (*)(const void* const*, void*, void*, int64_t);
   reinterpret_cast<Function>(reinterpret_cast<uintptr_t>(memory_->start()))(streams, slots, out, n);
 }
 
 #else
 
-std::unique_ptr<StreamCode> StreamCode::compile(const Recording&, const Plan&) { return nullptr; }
+std::unique_ptr<StreamCode> StreamCode::compile(const Recording&, const Plan&, Vectors) { return nullptr; }
 void StreamCode::run(const void* const*, std::span<const uint64_t>, void*, int64_t) const {}
 
 #endif

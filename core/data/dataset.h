@@ -82,6 +82,8 @@ class Dataset : public Resource {
 
   virtual std::unique_ptr<DatasetIterator> iterate(const Making& making) const = 0;
   virtual int64_t cardinality() const { return kUnknown; }
+  // The dataset `rounds` times over (for ever if negative), if this kind has a way of its own to do that; else null.
+  virtual std::shared_ptr<Dataset> repeated(int64_t /*rounds*/) const { return nullptr; }
   // Whether a pull may run functions of the user's, which wait for whatever they like, on the pulling thread. A stage
   // that works ahead pulls such an input with threads of its own only, one element at a time.
   virtual bool pulls_may_wait() const { return runs_python_; }
@@ -131,11 +133,13 @@ Signature declared_signature(const NodeDef& def, const char* types = "output_typ
 Signature same_types(Context& ctx, const Dataset& input);
 // Whether a function among the attributes has kernels written in Python, or a pull of an input dataset may wait.
 bool runs_python(Context& ctx);
-template <typename D, typename... Args>
-void set_dataset(Context& ctx, Args&&... args) {
-  auto made = std::make_shared<D>(std::forward<Args>(args)...);
+inline void set_made_dataset(Context& ctx, std::shared_ptr<Dataset> made) {
   made->set_runs_python(runs_python(ctx));
   ctx.set_output(0, tensor_from_dataset(std::move(made)));
+}
+template <typename D, typename... Args>
+void set_dataset(Context& ctx, Args&&... args) {
+  set_made_dataset(ctx, std::make_shared<D>(std::forward<Args>(args)...));
 }
 
 std::string str(const std::vector<DType>& types);

@@ -85,7 +85,7 @@ void Traversal::request(std::shared_ptr<AsyncContext> ctx, Deliver deliver) {
 }
 
 std::optional<Tensor> Traversal::peek(size_t component) {
-  std::lock_guard lock(mutex_);  // Nobody begins to drive meanwhile.
+  std::lock_guard lock(mutex_);  // No other thread begins to drive meanwhile.
   if (driving_ || !queue_.empty() || !iterator_) return std::nullopt;
   return iterator_->peek(component);
 }

@@ -22,7 +22,7 @@ class Traversal final : public Waker, public std::enable_shared_from_this<Traver
   static std::shared_ptr<Traversal> begin(const Dataset& dataset, Device& device);
   void request(std::shared_ptr<AsyncContext> ctx, Deliver deliver);
   void wake() override;
-  // A component of the next element, if that is there already and nobody is taking it.
+  // A component of the next element, if that is there already and no thread is taking it.
   std::optional<Tensor> peek(size_t component);
 
   // Drops the iterators; later requests fail.

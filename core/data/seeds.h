@@ -1,50 +1,35 @@
-// SeedGenerator: the random numbers of datasets (xoshiro256**, Blackman and Vigna 2018): small, fast, and saved in four
-// words.
+// SeedGenerator: the random numbers of datasets: TensorFlow's, word for word, so that a seed gives its order of
+// elements. A position is saved in three numbers.
 #pragma once
 
 #include <random>
 
 #include "data/dataset.h"
+#include "random/philox.h"
 
 namespace thalweg {
 
 class SeedGenerator {
  public:
-  SeedGenerator(uint64_t seed, uint64_t seed2) {
-    // Splitmix spreads seeds that differ in a bit over the whole state.
-    uint64_t x = seed * 0x9e3779b97f4a7c15u ^ seed2;
-    for (uint64_t& word : state_) {
-      x += 0x9e3779b97f4a7c15u;
-      uint64_t z = x;
-      z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-      z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-      word = z ^ (z >> 31);
-    }
+  SeedGenerator(uint64_t seed, uint64_t seed2) : seed_(seed), seed2_(seed2), words_(Philox(seed, seed2)) {}
+  uint32_t next() {
+    ++drawn_;
+    return words_();
   }
-  uint64_t next() {
-    auto rotated = [](uint64_t x, int k) { return (x << k) | (x >> (64 - k)); };
-    const uint64_t result = rotated(state_[1] * 5, 7) * 9;
-    const uint64_t t = state_[1] << 17;
-    state_[2] ^= state_[0];
-    state_[3] ^= state_[1];
-    state_[1] ^= state_[2];
-    state_[0] ^= state_[3];
-    state_[2] ^= t;
-    state_[3] = rotated(state_[3], 45);
-    return result;
-  }
-  // Uniform in [0, n), n > 0; the bias is below n / 2^64.
-  uint64_t below(uint64_t n) { return static_cast<uint64_t>((static_cast<unsigned __int128>(next()) * n) >> 64); }
+  // Uniform in [0, n), n > 0, but for the bias of a remainder.
+  uint64_t below(uint64_t n) { return next() % n; }
 
   void save(StateWriter& out) const {
-    for (uint64_t word : state_) out.integer(static_cast<int64_t>(word));
+    for (uint64_t number : {seed_, seed2_, drawn_}) out.integer(static_cast<int64_t>(number));
   }
   void restore(StateReader& in) {
-    for (uint64_t& word : state_) word = static_cast<uint64_t>(in.integer());
+    for (uint64_t* number : {&seed_, &seed2_, &drawn_}) *number = static_cast<uint64_t>(in.integer());
+    words_ = PhiloxWords(Philox(seed_, seed2_), drawn_);
   }
 
  private:
-  uint64_t state_[4];
+  uint64_t seed_, seed2_, drawn_ = 0;
+  PhiloxWords words_;
 };
 
 // The two seeds of a node; (0, 0) asks for seeds that differ each time.

@@ -1,4 +1,8 @@
-// shuffle: a buffer from which elements leave in random order. shuffle_and_repeat mixes the rounds, too.
+// shuffle: a buffer from which elements leave in random order. shuffle_and_repeat fills it beyond the end of a round,
+// but a round's elements leave before those of the next.
+//
+// The order is TensorFlow's for the same seeds, number for number.
+#include <deque>
 #include <mutex>
 
 #include "data/dataset.h"
@@ -8,10 +12,10 @@
 namespace thalweg {
 namespace {
 
-// The source of an iterator's seeds: new ones for each round, or the same ones again.
-class RoundSeeds {
+// The source of an iterator's seeds: new ones for each iterator, or the same ones again.
+class IteratorSeeds {
  public:
-  RoundSeeds(uint64_t seed, uint64_t seed2, bool reshuffle) : generator_(seed, seed2), reshuffle_(reshuffle) {}
+  IteratorSeeds(uint64_t seed, uint64_t seed2, bool reshuffle) : generator_(seed, seed2), reshuffle_(reshuffle) {}
   SeedGenerator next() {
     std::lock_guard lock(mutex_);
     if (!reshuffle_) return generator_;
@@ -40,7 +44,10 @@ class Shuffle final : public UnaryDataset {
       : UnaryDataset(std::move(signature), std::move(input)),
         size_(size),
         rounds_(rounds),
-        seeds_(std::make_shared<RoundSeeds>(seed, seed2, reshuffle)) {
+        seed_(seed),
+        seed2_(seed2),
+        reshuffle_(reshuffle),
+        seeds_(std::make_shared<IteratorSeeds>(seed, seed2, reshuffle)) {
     require(size > 0, "buffer_size must be greater than zero.");
   }
   int64_t cardinality() const override {
@@ -51,13 +58,18 @@ class Shuffle final : public UnaryDataset {
     if (rounds_ < 0 || n < 0) return n == kUnknown ? kUnknown : kInfinite;
     return __builtin_mul_overflow(n, rounds_, &product) ? INT64_MAX : product;
   }
+  // As TensorFlow fuses the two: one generator for all rounds.
+  std::shared_ptr<Dataset> repeated(int64_t rounds) const override {
+    if (!reshuffle_) return nullptr;
+    return std::make_shared<Shuffle>(signature(), input(), size_, rounds, seed_, seed2_, false);
+  }
   std::unique_ptr<DatasetIterator> iterate(const Making& making) const override {
     return std::make_unique<Walk>(input(), making, static_cast<size_t>(size_), rounds_, seeds_);
   }
 
  private:
   struct Walk final : DatasetIterator {
-    Walk(DatasetPtr input, const Making& making, size_t size, int64_t rounds, std::shared_ptr<RoundSeeds> seeds)
+    Walk(DatasetPtr input, const Making& making, size_t size, int64_t rounds, std::shared_ptr<IteratorSeeds> seeds)
         : dataset(std::move(input)),
           making(making),
           capacity(size),
@@ -66,52 +78,62 @@ class Shuffle final : public UnaryDataset {
           generator(this->seeds->next()) {}
 
     Pulled next(Pull& pull, Element& out) override {
-      while (buffer.size() < capacity && left != 0) {
+      while (end - slices.front() < capacity && left != 0) {
         if (!round) round = dataset->iterate(making);
         Pulled pulled = round->next(pull, spare);
         if (pulled == Pulled::later) return pulled;
         if (pulled == Pulled::element) {
           round_has_elements = true;
-          buffer.push_back(std::move(spare));
-          if (!recycled.empty()) {
-            spare = std::move(recycled.back());
-            recycled.pop_back();
-          }
+          const size_t slot = end++ % capacity;
+          if (slot == buffer.size()) buffer.emplace_back();
+          std::swap(buffer[slot], spare);
           continue;
         }
         round.reset();
         if (left < 0 && !round_has_elements) left = 0;
         if (left > 0) --left;
+        if (round_has_elements && left != 0) slices.push_back(end);
         round_has_elements = false;
       }
-      if (buffer.empty()) return Pulled::end;
-      size_t chosen = generator.below(buffer.size());
-      std::swap(out, buffer[chosen]);
-      std::swap(buffer[chosen], buffer.back());
-      buffer.back().clear();
-      if (recycled.empty()) recycled.push_back(std::move(buffer.back()));
-      buffer.pop_back();
+      while (slices.size() > 1 && slices[0] == slices[1]) slices.pop_front();
+      const size_t stop = slices.size() > 1 ? slices[1] : end;
+      if (slices[0] == stop) return Pulled::end;
+      const size_t first = slices[0]++;
+      Element& chosen = buffer[(first + generator.below(stop - first)) % capacity];
+      std::swap(out, chosen);
+      std::swap(chosen, buffer[first % capacity]);
+      buffer[first % capacity].clear();
       return Pulled::element;
     }
     void save(StateWriter& out) override {
-      out.tag("ShuffleDataset");
+      out.tag("ShuffleDataset, Philox");
       seeds->save(out);
       generator.save(out);
       out.integer(left);
       out.integer(round_has_elements);
-      out.integer(static_cast<int64_t>(buffer.size()));
-      for (const Element& element : buffer) out.element(element);
+      out.integer(static_cast<int64_t>(end - slices.front()));
+      for (size_t i = slices.front(); i != end; ++i) out.element(buffer[i % capacity]);
+      out.integer(static_cast<int64_t>(slices.size() - 1));
+      for (size_t i = 1; i < slices.size(); ++i) out.integer(static_cast<int64_t>(slices[i] - slices.front()));
       out.integer(round != nullptr);
       if (round) round->save(out);
     }
     void restore(StateReader& in) override {
-      in.tag("ShuffleDataset");
+      in.tag("ShuffleDataset, Philox");
       seeds->restore(in);
       generator.restore(in);
       left = in.integer();
       round_has_elements = in.integer() != 0;
       buffer.clear();
       for (int64_t n = in.count(); n > 0; --n) buffer.push_back(in.element());
+      require(buffer.size() <= capacity, "The state of a shuffle has more elements than its buffer_size");
+      end = buffer.size();
+      slices = {0};
+      for (int64_t n = in.count(); n > 0; --n) {
+        const auto start = static_cast<size_t>(in.integer());
+        require(start >= slices.back() && start <= end, "The state of a shuffle has rounds outside of its buffer");
+        slices.push_back(start);
+      }
       round.reset();
       if (in.integer() != 0) {
         round = dataset->iterate(making);
@@ -122,16 +144,21 @@ class Shuffle final : public UnaryDataset {
     const Making making;
     const size_t capacity;
     int64_t left;  // rounds over the input to go
-    const std::shared_ptr<RoundSeeds> seeds;
+    const std::shared_ptr<IteratorSeeds> seeds;
     SeedGenerator generator;
     std::unique_ptr<DatasetIterator> round;
+    // A ring: the i-th element of all is in slot i % capacity, from slices.front() to end. A slice is the part of a
+    // round that is in the buffer; the list has where each begins.
     std::vector<Element> buffer;
+    std::deque<size_t> slices{0};
+    size_t end = 0;
     Element spare;
-    std::vector<Element> recycled;  // at most one
     bool round_has_elements = false;
   };
   const int64_t size_, rounds_;
-  const std::shared_ptr<RoundSeeds> seeds_;
+  const uint64_t seed_, seed2_;
+  const bool reshuffle_;
+  const std::shared_ptr<IteratorSeeds> seeds_;
 };
 
 void shuffle(Context& ctx) {
@@ -148,7 +175,7 @@ void shuffle_and_repeat(Context& ctx) {
   Signature signature = same_types(ctx, *input);
   auto [seed, seed2] = seeds_input(ctx, 2);
   set_dataset<Shuffle>(ctx, std::move(signature), std::move(input), int_input(ctx, 1, "buffer_size"),
-                       int_input(ctx, 4, "count"), seed, seed2, true);
+                       int_input(ctx, 4, "count"), seed, seed2, false);
 }
 
 REGISTER(kernel("ShuffleDataset").function<shuffle>());

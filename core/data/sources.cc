@@ -193,7 +193,7 @@ class RandomIntegers final : public Dataset {
     explicit Walk(SeedGenerator generator) : generator(generator) {}
     Pulled next(Pull&, Element& out) override {
       out.resize(1);
-      out[0] = Tensor::scalar(static_cast<int64_t>(generator.next() >> 32));
+      out[0] = Tensor::scalar(static_cast<int64_t>(generator.next()));
       return Pulled::element;
     }
     void save(StateWriter& out) override {

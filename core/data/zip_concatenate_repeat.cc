@@ -195,7 +195,9 @@ class Repeat final : public UnaryDataset {
 void repeat(Context& ctx) {
   DatasetPtr input = dataset_input(ctx, 0);
   Signature signature = same_types(ctx, *input);
-  set_dataset<Repeat>(ctx, std::move(signature), std::move(input), int_input(ctx, 1, "count"));
+  int64_t count = int_input(ctx, 1, "count");
+  if (auto made = input->repeated(count)) return set_made_dataset(ctx, std::move(made));
+  set_dataset<Repeat>(ctx, std::move(signature), std::move(input), count);
 }
 
 REGISTER(kernel("ZipDataset").function<zip>());

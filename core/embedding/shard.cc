@@ -160,8 +160,8 @@ int64_t Shard::all_rows() const { return live_ + (cold_ ? cold_->rows() : 0); }
 
 void Shard::note_removed(const Key& key) {
   if (!remembers_) return;
-  // Where nobody saves any more, removals would fill the memory. A segment with all rows costs little more than one
-  // with as many removals.
+  // Without a further save, the list of removals would fill the memory. A segment with all rows costs little more than
+  // one with as many removals.
   if (removed_ids_.size() + removed_texts_.size() >= kFewRemovals + static_cast<size_t>(all_rows())) {
     forget_removals();
     forgot_ = true;

@@ -91,7 +91,7 @@ int LoopBlock::run(const void* state, void* memory) noexcept {
 int LoopBlock::read_array(const void* state, void* memory) noexcept {
   const auto& block = *static_cast<const LoopBlock*>(state);
   auto* slots = static_cast<Slot*>(memory);
-  LoopArray* array = nullptr;
+  code::ArrayRows* array = nullptr;
   int32_t index = 0;
   std::memcpy(&array, slots[block.pointers[0]].bytes, sizeof array);
   std::memcpy(&index, slots[block.places[1]].bytes, sizeof index);
@@ -112,7 +112,7 @@ int LoopBlock::read_array(const void* state, void* memory) noexcept {
 int LoopBlock::write_array(const void* state, void* memory) noexcept {
   const auto& block = *static_cast<const LoopBlock*>(state);
   auto* slots = static_cast<Slot*>(memory);
-  LoopArray* array = nullptr;
+  code::ArrayRows* array = nullptr;
   int32_t index = 0;
   std::memcpy(&array, slots[block.pointers[0]].bytes, sizeof array);
   std::memcpy(&index, slots[block.places[1]].bytes, sizeof index);
@@ -149,7 +149,7 @@ bool CompiledLoop::run(std::span<Tensor> variables, std::span<const Tensor> inva
   std::optional<std::vector<LoopArray>> arrays = open_arrays(arrays_, handles);
   if (!arrays) return false;
   for (size_t k = 0; k < arrays_.size(); ++k) {
-    const LoopArray* const array = &(*arrays)[k];
+    const code::ArrayRows* const array = &(*arrays)[k].view;
     std::memcpy(slots[operands_[arrays_[k].operand].pointer].bytes, &array, sizeof array);
   }
   code::LoopCode::Outcome outcome;

@@ -26,22 +26,24 @@ std::optional<std::vector<LoopArray>> open_arrays(std::span<const LoopArrayUse> 
     const bool is_known =
         std::any_of(opened.begin(), opened.end(), [&](const LoopArray& other) { return other.array == made.array; });
     if (made.array == nullptr || made.array->dtype() != use.dtype || is_known) return std::nullopt;
-    made.bytes = use.element.num_elements() * static_cast<int64_t>(size_of(use.dtype));
+    made.view.bytes = use.element.num_elements() * static_cast<int64_t>(size_of(use.dtype));
     if (use.writes) {
       if (!made.array->awaits(use.dtype, use.element)) return std::nullopt;
       const int64_t size = made.array->size();
-      if (size == 0 || size > kMostBytes / std::max<int64_t>(made.bytes, 1)) return std::nullopt;
+      if (size == 0 || size > kMostBytes / std::max<int64_t>(made.view.bytes, 1)) return std::nullopt;
       made.rows = Tensor(use.dtype, use.element.inserted(0, size));
     } else {
       std::optional<Tensor> rows = made.array->unread_rows();
       if (!rows || !(rows->shape().removed(0) == use.element)) return std::nullopt;
       made.rows = std::move(*rows);
     }
-    made.once = use.writes || made.array->clears_after_read();
-    made.base = static_cast<char*>(made.rows.raw());
-    made.count = made.rows.dim(0);
-    made.used.assign(static_cast<size_t>(made.count), 0);
-    made.indices.reserve(made.used.size());
+    made.view.once = static_cast<char>(use.writes || made.array->clears_after_read());
+    made.view.base = static_cast<char*>(made.rows.raw());
+    made.view.count = made.rows.dim(0);
+    made.used.assign(static_cast<size_t>(made.view.count), 0);
+    made.indices.resize(made.used.size());
+    made.view.used = made.used.data();
+    made.view.indices = made.indices.data();
     opened.push_back(std::move(made));
   }
   return opened;
@@ -53,7 +55,8 @@ void close_arrays(std::span<const LoopArrayUse> uses, std::span<LoopArray> array
     // The iteration that failed may have got as far as this array; the nodes repeat it. Elements that may be read again
     // can stay noted.
     const auto done = static_cast<size_t>(iterations * uses[k].per_iteration);
-    if (each.once) each.indices.resize(std::min(each.indices.size(), done));
+    const auto num_used = static_cast<size_t>(each.view.num_used);
+    each.indices.resize(each.view.once != 0 ? std::min(num_used, done) : num_used);
     const Tensor rows = std::move(each.rows);
     if (uses[k].writes && !each.indices.empty())
       each.array->write_rows(each.indices, rows);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "code/array_rows.h"
 #include "resource/tensor_array.h"
 
 namespace thalweg {
@@ -27,20 +28,9 @@ struct LoopArrayUse {
 struct LoopArray {
   TensorArray* array = nullptr;
   Tensor rows;
-  int64_t bytes = 0;  // of an element
-  bool once = false;  // No element may be used twice.
   std::vector<char> used;
   std::vector<int64_t> indices;
-
-  // The row of an element that the loop uses now; null if the array would have to say something about it.
-  char* use(int32_t index) {
-    if (index < 0 || index >= count || (once && used[static_cast<size_t>(index)])) return nullptr;
-    // Each element is noted once, so `indices` never outgrows the memory reserved for it: the callers must not throw.
-    if (!std::exchange(used[static_cast<size_t>(index)], char{1})) indices.push_back(index);
-    return base + index * bytes;
-  }
-  char* base = nullptr;  // of the rows
-  int64_t count = 0;
+  code::ArrayRows view;  // of the three above: what the loop's code gets
 };
 
 // The arrays of a run, in the order of their uses; none if one of them cannot be used in this way. `handles[i]` is the

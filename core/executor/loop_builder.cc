@@ -18,31 +18,6 @@ using code::Opcode;
 constexpr size_t kMostVectors = 32;  // of a value
 constexpr size_t kMostInstructions = 4000;
 
-std::optional<Lane> lane_of(DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return Lane::float32;
-    case DType::float64:
-      return Lane::float64;
-    case DType::int32:
-      return Lane::int32;
-    case DType::int64:
-      return Lane::int64;
-    case DType::boolean:
-      return Lane::truth;
-    default:
-      return std::nullopt;
-  }
-}
-
-int64_t lanes_of(const LoopValue& value) { return value.has_wide_lanes() ? 4 : 8; }
-
-// The vectors of a value with elements of this shape; zero if they are too many, or there are none.
-size_t num_vectors(const Shape& shape, int64_t lanes) {
-  const int64_t n = shape.num_elements();
-  return n > static_cast<int64_t>(kMostVectors) * lanes ? 0 : static_cast<size_t>((n + lanes - 1) / lanes);
-}
-
 // Whether a value of shape `a` has an element for each of shape `b`: they differ by leading ones at most.
 bool has_same_elements(const Shape& a, const Shape& b) {
   if (a.num_elements() != b.num_elements() || a.rank() > b.rank()) return false;
@@ -65,6 +40,30 @@ const Shape* common_shape(std::span<const LoopValue> operands) {
 }
 
 }  // namespace
+
+std::optional<Lane> lane_of(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return Lane::float32;
+    case DType::float64:
+      return Lane::float64;
+    case DType::int32:
+      return Lane::int32;
+    case DType::int64:
+      return Lane::int64;
+    case DType::boolean:
+      return Lane::truth;
+    default:
+      return std::nullopt;
+  }
+}
+
+int64_t lanes_of(const LoopValue& value) { return value.has_wide_lanes() ? 4 : 8; }
+
+size_t num_vectors(const Shape& shape, int64_t lanes) {
+  const int64_t n = shape.num_elements();
+  return n > static_cast<int64_t>(kMostVectors) * lanes ? 0 : static_cast<size_t>((n + lanes - 1) / lanes);
+}
 
 std::unique_ptr<const CompiledLoop> LoopBuilder::compile(std::span<const Tensor> variables,
                                                          std::span<const Tensor> invariants) {
@@ -308,45 +307,6 @@ std::optional<LoopValue> LoopBuilder::block(std::unique_ptr<LoopBlock> block, co
   recorded.places = block->places.data();
   result.vectors = recording_.block(std::move(recorded), *lane_of(dtype));
   blocks_.push_back(std::move(block));
-  return result;
-}
-
-std::optional<LoopValue> LoopBuilder::array_node(const NodeDef& def, Operands operands) {
-  const bool writes = def.op == "TensorArrayWriteV3";
-  if (!in_body_ || (!writes && def.op != "TensorArrayReadV3") || operands.size() != (writes ? 4 : 3))
-    return std::nullopt;
-  const LoopValue &handle = operands[0], &index = operands[1];
-  const auto place = std::find(array_pointers_.begin(), array_pointers_.end(), handle.pointer);
-  if (place == array_pointers_.end() || index.dtype != DType::int32 || !index.is_splat() || index.is_outside())
-    return std::nullopt;
-  size_t number = 0;  // of the handle among the invariants
-  for (auto left = place - array_pointers_.begin(); left >= 0; ++number)
-    if (invariants_[number].dtype() == DType::resource) --left;
-  --number;
-  LoopArrayUse use{num_variables_ + number, writes, writes ? operands[2].dtype : def.output_dtypes[0], {}, 1};
-  if (writes) {
-    if (operands[3].is_outside() || use.dtype == DType::boolean || !lane_of(use.dtype)) return std::nullopt;
-    use.element = operands[2].shape;
-  } else {
-    TensorArray* const array = array_of_handle(invariants_[number]);
-    const std::optional<Tensor> rows = array == nullptr ? std::nullopt : array->unread_rows();
-    if (!rows || rows->dtype() != use.dtype) return std::nullopt;
-    use.element = rows->shape().removed(0);
-  }
-  auto made = std::make_unique<LoopBlock>();
-  made->element_bytes = use.element.num_elements() * static_cast<int64_t>(size_of(use.dtype));
-  std::optional<LoopValue> result =
-      block(std::move(made), writes ? Shape{} : use.element, def.output_dtypes[0],
-            writes ? operands : operands.first(2), writes ? &LoopBlock::write_array : &LoopBlock::read_array);
-  if (!result) return std::nullopt;
-  const auto known = std::find_if(arrays_.begin(), arrays_.end(),
-                                  [&](const LoopArrayUse& other) { return other.operand == use.operand; });
-  if (known == arrays_.end())
-    arrays_.push_back(use);
-  else if (known->writes != writes || !(known->element == use.element) || known->dtype != use.dtype)
-    return std::nullopt;
-  else
-    ++known->per_iteration;
   return result;
 }
 

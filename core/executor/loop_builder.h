@@ -17,6 +17,12 @@
 
 namespace thalweg {
 
+// The lanes that hold elements of a type, none for types that lanes do not hold; how many there are in a vector.
+std::optional<code::Lane> lane_of(DType dtype);
+int64_t lanes_of(const LoopValue& value);
+// The vectors of a value with elements of this shape; zero if they are too many, or there are none.
+size_t num_vectors(const Shape& shape, int64_t lanes);
+
 class LoopBuilder {
  public:
   // The step is that of the run which compiles the loop.
@@ -50,6 +56,8 @@ class LoopBuilder {
   std::optional<std::vector<LoopValue>> broadcast(Operands operands);
   // Reading and writing TensorArrays.
   std::optional<LoopValue> array_node(const NodeDef& def, Operands operands);
+  // The same by instructions of its own; none for elements that do not fill their last vector.
+  std::optional<LoopValue> array_row(const LoopArrayUse& use, Operands operands);
   std::optional<LoopValue> reduced(const NodeDef& def, Operands operands);
   std::optional<LoopValue> elementwise(const NodeDef& def, Operands operands);
   std::optional<LoopValue> fused(const NodeDef& def, Operands operands);
@@ -67,6 +75,7 @@ class LoopBuilder {
   std::span<const Tensor> invariants_;
   size_t num_variables_ = 0;
   bool in_body_ = false;
+  int64_t num_rows_ = 0;  // uses of arrays by `array_row`
   std::vector<LoopArrayUse> arrays_;
   std::vector<int> array_pointers_;  // of the arrays
   std::vector<std::pair<LoopValue, Tensor>> constants_;

@@ -71,6 +71,28 @@ std::vector<int64_t> numbers_in(const Tensor& tensor) {
 
 constexpr int64_t kMostElements = 4096;
 
+// Elements of one operand at equal distances, or zeros (operand -1).
+struct Run {
+  int32_t operand, element, step, count;
+};
+// The elements with these numbers, as few runs: slices, paddings and rows that are repeated have a few each.
+std::vector<Run> runs_of(std::span<const LoopValue> operands, std::span<const int64_t> from) {
+  std::vector<Run> runs;
+  for (int64_t number : from) {
+    Run one{-1, static_cast<int32_t>(number) - 1, 0, 1};
+    if (number > 0) one.operand = 0;
+    while (number > 0 && one.element >= operands[static_cast<size_t>(one.operand)].shape.num_elements())
+      one.element -= static_cast<int32_t>(operands[static_cast<size_t>(one.operand++)].shape.num_elements());
+    Run* const last = runs.empty() || runs.back().operand != one.operand ? nullptr : &runs.back();
+    if (last != nullptr && last->count == 1) last->step = one.element - last->element;
+    if (last != nullptr && one.element == last->element + last->count * last->step)
+      ++last->count;
+    else
+      runs.push_back(one);
+  }
+  return runs;
+}
+
 }  // namespace
 
 std::optional<LoopValue> LoopBuilder::rearranged(const NodeDef& def, const Kernel* kernel, Operands operands) {
@@ -109,21 +131,20 @@ std::optional<LoopValue> LoopBuilder::moved(Operands operands, const Shape& shap
     if (value.constant.defined()) value.constant = value.constant.reshaped(shape);
     return value;
   }
-  struct Place {
-    int32_t operand, element;
-  };
-  std::vector<Place> places;
-  for (int64_t number : from) {
-    Place place{-1, static_cast<int32_t>(number) - 1};
-    if (number > 0) place.operand = 0;
-    while (number > 0 && place.element >= operands[static_cast<size_t>(place.operand)].shape.num_elements())
-      place.element -= static_cast<int32_t>(operands[static_cast<size_t>(place.operand++)].shape.num_elements());
-    places.push_back(place);
-  }
+  const std::vector<Run> runs = runs_of(operands, from);
   auto made = std::make_unique<LoopBlock>();
-  const auto move = [places]<typename T>(const void* const* sources, T* to) {
-    for (size_t i = 0; i < places.size(); ++i)
-      to[i] = places[i].operand < 0 ? T(0) : static_cast<const T*>(sources[places[i].operand])[places[i].element];
+  const auto move = [runs]<typename T>(const void* const* sources, T* to) {
+    for (const Run& run : runs) {
+      const T* const first = run.operand < 0 ? nullptr : static_cast<const T*>(sources[run.operand]) + run.element;
+      if (run.step == 0) {
+        std::fill_n(to, run.count, first == nullptr ? T(0) : *first);
+      } else if (run.step == 1) {
+        std::copy_n(first, run.count, to);
+      } else {
+        for (int32_t i = 0; i < run.count; ++i) to[i] = first[i * run.step];
+      }
+      to += run.count;
+    }
   };
   // A constant that is one element is no parameter: its slot is filled as any other's.
   const bool wide = size_of(operands[0].dtype) == 8;

@@ -1,4 +1,4 @@
-// Reading TensorProto messages.
+// Reading and writing TensorProto messages.
 #include "io/tensor_proto.h"
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "io/example.h"
+#include "io/wire.h"
 #include "tensor/reduced_floats.h"
 
 namespace thalweg::tensor_proto {
@@ -173,6 +174,23 @@ bool read(std::string_view message, DType wanted, Values& out) {
   }
   return true;
 }
+
+void put_head(std::string& out, DType dtype, std::span<const int64_t> dims) {
+  std::string shape;
+  for (int64_t d : dims) {
+    std::string dim;
+    if (d != 0) wire::put_number(dim, 1, static_cast<uint64_t>(d));
+    wire::put_bytes(shape, 2, dim);
+  }
+  wire::put_number(out, kDtype, static_cast<uint64_t>(dtype));
+  wire::put_bytes(out, kShape, shape);
+}
+
+void put_content(std::string& out, std::string_view bytes) {
+  if (!bytes.empty()) wire::put_bytes(out, kContent, bytes);
+}
+
+void put_string(std::string& out, std::string_view element) { wire::put_bytes(out, kStrings, element); }
 
 void fill(const Values& values, Tensor& out) {
   if (out.dtype() == DType::string) {

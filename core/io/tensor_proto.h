@@ -1,9 +1,12 @@
-// The values in a TensorProto message: its raw content, or the repeated field of its element type.
+// TensorProto messages, written byte for byte as TensorFlow does, and read: the values are its raw content, or the
+// repeated field of its element type.
 //
 // The bytes are not trusted: every length is checked, and `read` is false at the first malformed one. Values are not
 // checked against the shape; a caller that makes a tensor of them compares the counts first.
 #pragma once
 
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -35,6 +38,12 @@ struct Values {
 
 // The fields of a message, those of the values as of type `wanted`.
 bool read(std::string_view message, DType wanted, Values& out);
+
+// Appends the message of a tensor of this type and shape, up to its elements: those follow as `put_content`, or as one
+// string after the other.
+void put_head(std::string& out, DType dtype, std::span<const int64_t> dims);
+void put_content(std::string& out, std::string_view bytes);
+void put_string(std::string& out, std::string_view element);
 
 // Fills a tensor from the repeated field: the last value is repeated for all that are left out; without values, zeros
 // or empty strings.

@@ -10,7 +10,7 @@ using QuantizedRelu = Types<DType::qint8>;
 
 // Inlined by force: a loop with a call in it is not vectorized.
 struct InlinedSoftplusGrad {
-  static constexpr RecordedTypes recorded = kFloat32;
+  static constexpr RecordedTypes recorded = kFloats;
   template <typename T>
   THALWEG_VECTOR static T apply(T gradient, T feature) {
     return gradient * Sigmoid::apply(feature);

@@ -74,6 +74,34 @@ template <bool kMax, typename T>
   return best;
 }
 
+// The same for `rows` rows that follow each other, with a row in each lane of a vector: nothing branches.
+template <bool kMax, typename T>
+void arg_of_short_rows(const T* from, int64_t rows, int64_t length, int64_t* out) {
+  using C = Compared<T>;
+  using Vector = typename VectorOf<C>::type;
+  using Place = decltype(Vector{} > Vector{});
+  constexpr int kLanes = VectorOf<C>::kLanes;
+  C buffer[is_reduced_float<T> ? kLanes * kShort : 1];
+  int64_t r = 0;
+  for (; r + kLanes <= rows; r += kLanes) {
+    const C* p = compared_row(from + r * length, buffer, kLanes * length);
+    Vector value = Vector{} + worst<kMax, C>();
+    Place best{};
+    for (int64_t k = 0; k < length; ++k) {
+      C lanes[kLanes];
+#pragma GCC unroll 8
+      for (int l = 0; l < kLanes; ++l) lanes[l] = p[l * length + k];
+      Vector x;
+      std::memcpy(&x, lanes, sizeof(x));
+      const Place better = kMax ? x > value : x < value;
+      value = better ? x : value;
+      best = better ? Place{} + static_cast<std::remove_reference_t<decltype(best[0])>>(k) : best;
+    }
+    for (int l = 0; l < kLanes; ++l) out[r + l] = best[l];
+  }
+  for (; r < rows; ++r) out[r] = arg_of_short_row<kMax>(from + r * length, length);
+}
+
 // The index of the first extreme of a row: a block is searched if its extreme beats those before.
 template <bool kMax, typename T>
 int64_t arg_of_row(const T* row, int64_t length) {
@@ -151,6 +179,11 @@ void arg_of_columns(const T* base, int64_t length, int64_t stride, int64_t width
 // out[o, i] = index of the extreme of in[o, :, i]. A NaN never beats anything, as in TensorFlow.
 template <bool kMax, typename T>
 void arg_extreme(const T* in, int64_t outer, int64_t length, int64_t inner, int64_t* out) {
+  constexpr int64_t kShortInLanes = 16;
+  if (inner == 1 && length <= kShortInLanes)
+    return parallel_for(outer, 32 * 1024 / length, [=](int64_t begin, int64_t end) {
+      arg_of_short_rows<kMax>(in + begin * length, end - begin, length, out + begin);
+    });
   const int64_t tiles = (inner + kTile - 1) / kTile;
   const int64_t grain = std::max<int64_t>(1, 32 * 1024 / std::max<int64_t>(1, length * std::min(inner, kTile)));
   parallel_for(outer * tiles, grain, [=](int64_t begin, int64_t end) {

@@ -1,5 +1,5 @@
 // Element-wise sums, differences and products.
-#include "compute/elementwise/elementwise.h"
+#include "compute/elementwise/coded_unary.h"
 #include "compute/elementwise/functors.h"
 
 namespace thalweg {
@@ -23,7 +23,7 @@ struct FlipSign {
   static uint16_t apply(uint16_t bits) { return bits ^ 0x8000; }
 };
 REGISTER(kernel("Neg").types("T", Numbers{}).make<BitwiseUnary<Neg, FlipSign, Numbers>>());
-REGISTER(kernel("Square").types("T", Numbers{}).make<Unary<Square, Numbers>>());
+REGISTER(kernel("Square").types("T", Numbers{}).make<CodedUnary<Square, Numbers>>());
 
 }  // namespace
 }  // namespace thalweg

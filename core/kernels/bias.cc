@@ -2,6 +2,7 @@
 #include "compute/copies/elements.h"
 #include "compute/elementwise/functors.h"
 #include "compute/reduction/column_sums.h"
+#include "compute/reduction/reduction.h"
 #include "compute/windows/pooling.h"
 #include "tensor/reduced_floats.h"
 
@@ -37,10 +38,18 @@ struct BiasAdd : Kernel {
     const void *in = ctx.input(0).raw(), *b = bias.raw();
     void* to = out.raw();
     if (view.inner == 1) {
-      parallel_for(view.outer, grain(view.channels), [&](int64_t begin, int64_t end) {
-        const int64_t n = view.channels;
-        for (int64_t r = begin; r < end; ++r)
-          add(element_at(dtype, in, r * n), 1, b, 1, element_at(dtype, to, r * n), n);
+      // So many rows of few channels count as one: a call of the loop costs as much as some hundred elements.
+      const int64_t n = view.channels, together = n > 0 && n < kFewChannels ? kFewChannels / n : 1;
+      Tensor repeated;
+      if (together > 1 && view.outer >= 2 * together) {
+        repeated = Tensor(dtype, Shape{together * n});
+        for (int64_t k = 0; k < together; ++k) copy_elements(dtype, element_at(dtype, repeated.raw(), k * n), b, n);
+      }
+      const int64_t rows = repeated.defined() ? together : 1;
+      const void* row = repeated.defined() ? repeated.raw() : b;
+      parallel_for(view.outer, grain(n), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; r += rows)
+          add(element_at(dtype, in, r * n), 1, row, 1, element_at(dtype, to, r * n), std::min(rows, end - r) * n);
       });
     } else {
       parallel_for(view.outer * view.channels, grain(view.inner), [&](int64_t begin, int64_t end) {
@@ -51,6 +60,7 @@ struct BiasAdd : Kernel {
       });
     }
   }
+  static constexpr int64_t kFewChannels = 1024;
   static int64_t grain(int64_t width) { return std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, width)); }
   bool channels_first;
 };
@@ -196,12 +206,18 @@ void l2_loss(Context& ctx) {
     parallel_for(blocks, 2, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         using C = Compute<T>;
-        C lanes[16] = {};
+        using Vector = typename VectorOf<C>::type;
+        constexpr int kLanes = VectorOf<C>::kLanes, kVectors = 16 / kLanes;
+        Vector squares[kVectors] = {};
         int64_t i = b * kBlock, stop = std::min(n, i + kBlock);
         for (; i + 16 <= stop; i += 16)
-          for (int k = 0; k < 16; ++k) lanes[k] += static_cast<C>(x[i + k]) * static_cast<C>(x[i + k]);
-        for (; i < stop; ++i) lanes[0] += static_cast<C>(x[i]) * static_cast<C>(x[i]);
-        for (C v : lanes) sums[b] += v;
+#pragma GCC unroll 4
+          for (int k = 0; k < kVectors; ++k) {
+            const Vector v = load_lanes<T, C>(x + i + k * kLanes);
+            squares[k] += v * v;
+          }
+        for (; i < stop; ++i) squares[0][0] += static_cast<C>(x[i]) * static_cast<C>(x[i]);
+        for (int k = 0; k < 16; ++k) sums[b] += squares[k / kLanes][k % kLanes];
       }
     });
     double total = 0;

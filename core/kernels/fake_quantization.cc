@@ -161,22 +161,32 @@ struct Backward : FakeQuantization {
   // The gradients within the range, and the sums of those below and above it; in eight sums, which vectors hold.
   static void pass_one(const Ranges& all, const float* x, const float* g, float* to, int64_t n, double* below,
                        double* above) {
-    constexpr int64_t kSums = 8;
+    typedef float Four __attribute__((vector_size(16)));
+    typedef double Wide __attribute__((vector_size(32)));
+    constexpr int64_t kSums = 8, kHalf = 4;
     const float low = all.low[0], high = all.high[0];
-    double under[kSums] = {}, over[kSums] = {};
-    auto one = [&](int64_t i, int64_t sum) {
-      const bool is_below = x[i]<low, is_above = x[i]> high, holds = (x[i] >= low) & (x[i] <= high);
-      to[i] = holds ? g[i] : 0.0f;
-      under[sum] += is_below ? g[i] : 0.0f;
-      over[sum] += is_above ? g[i] : 0.0f;
-    };
+    const Four none = {}, lows = none + low, highs = none + high;
+    Wide under[2] = {}, over[2] = {};
     int64_t i = 0;
     for (; i + kSums <= n; i += kSums)
-      for (int64_t k = 0; k < kSums; ++k) one(i + k, k);
-    for (; i < n; ++i) one(i, 0);
+#pragma GCC unroll 2
+      for (int64_t k = 0; k < 2; ++k) {
+        Four v, amount;
+        std::memcpy(&v, x + i + k * kHalf, sizeof(v));
+        std::memcpy(&amount, g + i + k * kHalf, sizeof(amount));
+        const Four kept = (v >= lows) & (v <= highs) ? amount : none;
+        std::memcpy(to + i + k * kHalf, &kept, sizeof(kept));
+        under[k] += __builtin_convertvector(v < lows ? amount : none, Wide);
+        over[k] += __builtin_convertvector(v > highs ? amount : none, Wide);
+      }
+    for (; i < n; ++i) {
+      to[i] = x[i] >= low && x[i] <= high ? g[i] : 0.0f;
+      under[0][0] += x[i] < low ? g[i] : 0.0f;
+      over[0][0] += x[i] > high ? g[i] : 0.0f;
+    }
     for (int64_t k = 0; k < kSums; ++k) {
-      *below += under[k];
-      *above += over[k];
+      *below += under[k / kHalf][k % kHalf];
+      *above += over[k / kHalf][k % kHalf];
     }
     if (all.empty[0]) std::copy_n(g, n, to);
   }

@@ -332,6 +332,7 @@ struct FusedElementwise : DivisibleKernel {
     if (num_inputs > 64) return nullptr;
     uint64_t pattern = 0;
     for (int i = 0; i < num_inputs; ++i) pattern |= static_cast<uint64_t>(strides[i] == 0) << i;
+    const code::Vectors vectors = best_vectors();
     std::lock_guard lock(mutex);
     for (const auto& [known, code] : codes)
       if (known == pattern) return code.get();
@@ -343,7 +344,7 @@ struct FusedElementwise : DivisibleKernel {
     std::vector<char> scalar(strides.size());
     for (size_t v = 0; v < strides.size(); ++v)
       scalar[v] = strides[v] == 0 && (!typed || v < static_cast<size_t>(num_inputs));
-    codes.emplace_back(pattern, ElementwiseCode::compile(std::span(types).first(num_inputs), chain, scalar));
+    codes.emplace_back(pattern, ElementwiseCode::compile(std::span(types).first(num_inputs), chain, scalar, vectors));
     return codes.back().second.get();
   }
 

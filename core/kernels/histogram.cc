@@ -13,11 +13,22 @@ template <typename T, typename I>
 void count_few(const I* values, int64_t n, int64_t size, T* bins) {
   constexpr int kTables = 4;
   int32_t counts[kTables][kFewBins + 1] = {};  // The last one is of the values of `size` or more.
-  auto place = [size](I value) { return std::min<int64_t>(value, size); };
-  int64_t i = 0;
-  for (; i + kTables <= n; i += kTables)
-    for (int t = 0; t < kTables; ++t) ++counts[t][place(values[i + t])];
-  for (; i < n; ++i) ++counts[0][place(values[i])];
+  constexpr int64_t kBlock = 256;
+  int32_t places[kBlock];
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t some = std::min(kBlock, n - begin);
+    for (int64_t i = 0; i < some; ++i)
+      places[i] =
+          static_cast<int32_t>(values[begin + i] < static_cast<I>(size) ? values[begin + i] : static_cast<I>(size));
+    int64_t i = 0;
+    for (; i + kTables <= some; i += kTables) {
+      ++counts[0][places[i]];
+      ++counts[1][places[i + 1]];
+      ++counts[2][places[i + 2]];
+      ++counts[3][places[i + 3]];
+    }
+    for (; i < some; ++i) ++counts[0][places[i]];
+  }
   for (int64_t b = 0; b < size; ++b)
     bins[b] = static_cast<T>(int64_t{counts[0][b]} + counts[1][b] + counts[2][b] + counts[3][b]);
 }
@@ -49,7 +60,7 @@ void bincount(Context& ctx, bool matrix, bool binary) {
   dispatch(input.dtype(), Indices{}, [&]<typename I>() {
     const I* values = input.flat<I>();
     I smallest = 0;
-    for (int64_t i = 0; i < input.num_elements(); ++i) smallest = std::min(smallest, values[i]);
+    for (int64_t i = 0, n = input.num_elements(); i < n; ++i) smallest = values[i] < smallest ? values[i] : smallest;
     require(smallest >= 0, "Input arr must be non-negative! Found ", smallest);
   });
   const bool rows = matrix && input.rank() == 2;

@@ -2,6 +2,7 @@
 //
 // A range [min, max] maps to the integers of a type. With an axis, every index along it has a range of its own.
 #include "compute/elementwise/elementwise.h"
+#include "compute/reduction/reduction.h"
 
 namespace thalweg {
 namespace {
@@ -44,15 +45,33 @@ void require_ranges(const Tensor& low, const Tensor& high, int64_t axis, int64_t
 
 template <typename T, typename C>
 inline T saturate(C x) {
-  if constexpr (sizeof(T) <= 2) {
-    // All integers of the type are numbers of both float types: a vector clamps them. NaN is the lowest.
-    constexpr C lowest = std::numeric_limits<T>::lowest(), largest = std::numeric_limits<T>::max();
-    x = x > lowest ? x : lowest;
-    return static_cast<T>(static_cast<int32_t>(x < largest ? x : largest));
-  }
   if (!(x > static_cast<double>(std::numeric_limits<T>::lowest()))) return std::numeric_limits<T>::lowest();
   if (x >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
   return static_cast<T>(x);
+}
+
+// to[i] = f(from[i]) within the limits of T; NaN becomes the lowest number.
+template <typename T, typename F>
+void quantize_run(const float* from, int64_t n, T* to, const F& f) {
+  using C = decltype(f(0.0f));
+  if constexpr (sizeof(T) <= 2) {
+    // All integers of the type are numbers of both float types: a vector clamps them. In two loops, as the compiler
+    // would compare after the conversion otherwise.
+    constexpr C lowest = std::numeric_limits<T>::lowest(), largest = std::numeric_limits<T>::max();
+    constexpr int64_t kBlock = 256;
+    C clamped[kBlock];
+    for (int64_t begin = 0; begin < n; begin += kBlock) {
+      const int64_t count = std::min(kBlock, n - begin);
+      for (int64_t i = 0; i < count; ++i) {
+        C x = f(from[begin + i]);
+        x = x > lowest ? x : lowest;
+        clamped[i] = x < largest ? x : largest;
+      }
+      for (int64_t i = 0; i < count; ++i) to[begin + i] = static_cast<T>(static_cast<int32_t>(clamped[i]));
+    }
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = saturate<T>(f(from[i]));
+  }
 }
 
 struct QuantizeV2 : Kernel {
@@ -97,14 +116,8 @@ struct QuantizeV2 : Kernel {
     const double lowest = static_cast<double>(std::numeric_limits<T>::lowest());
     const double largest = static_cast<double>(std::numeric_limits<T>::max());
     auto run = [&](auto f) {
-      parallel_for(n, kElementGrain, [&](int64_t begin, int64_t end) {
-        // Local: bytes that are written could be those of anything that was captured.
-        const auto each = f;
-        const float* const from = x;
-        T* const to = y;
-#pragma GCC ivdep
-        for (int64_t i = begin; i < end; ++i) to[i] = saturate<T>(each(from[i]));
-      });
+      parallel_for(n, kElementGrain,
+                   [&](int64_t begin, int64_t end) { quantize_run(x + begin, end - begin, y + begin, f); });
     };
     const float a = low, b = high;
     if (mode_ == Mode::min_combined) {
@@ -159,8 +172,14 @@ struct Dequantize : Kernel {
           const T* x = in.flat<T>() + offset;
           R* y = out.flat<R>() + offset;
           parallel_for(n, kElementGrain, [=, scale = scale, shift = shift, zero = zero](int64_t begin, int64_t end) {
+            // A float holds the integers of 16 bits and their sums.
+            using Wide = std::conditional_t<sizeof(T) <= 2, float, double>;
+            const T* const from = x;
+            R* const to = y;
+            const Wide first = static_cast<Wide>(zero);
+            const float step = scale, base = shift;
             for (int64_t i = begin; i < end; ++i)
-              y[i] = static_cast<R>(static_cast<float>(static_cast<double>(x[i]) + zero) * scale + shift);
+              to[i] = static_cast<R>(static_cast<float>(static_cast<Wide>(from[i]) + first) * step + base);
           });
         });
       });
@@ -245,22 +264,31 @@ struct QuantizeAndDequantize : Kernel {
     }
     channels.for_each([&](int64_t c, int64_t offset, int64_t n) {
       if (n == 0) return;
-      // Several lanes, each with every so many-th element: a vector.
-      constexpr int64_t kLanes = 16;
+      // Several vectors, each lane with every so many-th element.
+      using Vector = typename VectorOf<C>::type;
+      constexpr int64_t kLanes = VectorOf<C>::kLanes, kVectors = 4;
       const T* x = ctx.input(0).flat<T>() + offset;
-      C least[kLanes], most[kLanes];
-      std::fill_n(least, kLanes, seen[c] ? low[c] : static_cast<C>(x[0]));
-      std::fill_n(most, kLanes, seen[c] ? high[c] : static_cast<C>(x[0]));
-      const auto take = [&](int64_t lane, C v) {
-        least[lane] = v < least[lane] ? v : least[lane];
-        most[lane] = v > most[lane] ? v : most[lane];
-      };
+      C first = seen[c] ? low[c] : static_cast<C>(x[0]), last = seen[c] ? high[c] : first;
+      Vector least[kVectors], most[kVectors];
+      std::fill_n(least, kVectors, Vector{} + first);
+      std::fill_n(most, kVectors, Vector{} + last);
       int64_t i = 0;
-      for (; i + kLanes <= n; i += kLanes)
-        for (int64_t k = 0; k < kLanes; ++k) take(k, static_cast<C>(x[i + k]));
-      for (; i < n; ++i) take(0, static_cast<C>(x[i]));
-      low[c] = *std::min_element(least, least + kLanes);
-      high[c] = *std::max_element(most, most + kLanes);
+      for (; i + kVectors * kLanes <= n; i += kVectors * kLanes)
+#pragma GCC unroll 4
+        for (int64_t k = 0; k < kVectors; ++k) {
+          const Vector v = load_lanes<T, C>(x + i + k * kLanes);
+          least[k] = v < least[k] ? v : least[k];
+          most[k] = v > most[k] ? v : most[k];
+        }
+      const auto take = [&](C v, C w) {
+        first = v < first ? v : first;
+        last = w > last ? w : last;
+      };
+      for (int64_t k = 0; k < kVectors; ++k)
+        for (int64_t l = 0; l < kLanes; ++l) take(least[k][l], most[k][l]);
+      for (; i < n; ++i) take(static_cast<C>(x[i]), static_cast<C>(x[i]));
+      low[c] = first;
+      high[c] = last;
       seen[c] = true;
     });
   }
@@ -281,16 +309,22 @@ struct QuantizeAndDequantize : Kernel {
       inverse = top == 0 ? C(0) : high / top;
       low = bottom * inverse;
     }
-    const bool clamped = range_given_, up = up_;
-    parallel_for(n, kElementGrain, [=](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        C v = static_cast<C>(x[i]);
-        if (clamped) v = std::max(std::min(v, high), low);
-        v *= scale;
-        v = up ? std::floor(v + C(0.5)) : std::nearbyint(v);
-        y[i] = static_cast<T>(v * inverse);
-      }
-    });
+    auto run = [&]<bool clamped, bool up>() {
+      parallel_for(n, kElementGrain, [=](int64_t begin, int64_t end) {
+        const C bottom_value = low, top_value = high, factor = scale, step = inverse;
+        for (int64_t i = begin; i < end; ++i) {
+          C v = static_cast<C>(x[i]);
+          if constexpr (clamped) v = std::max(std::min(v, top_value), bottom_value);
+          v *= factor;
+          v = up ? std::floor(v + C(0.5)) : std::nearbyint(v);
+          y[i] = static_cast<T>(v * step);
+        }
+      });
+    };
+    if (range_given_)
+      up_ ? run.template operator()<true, true>() : run.template operator()<true, false>();
+    else
+      up_ ? run.template operator()<false, true>() : run.template operator()<false, false>();
   }
 
   bool signed_, range_given_, narrow_, up_;

@@ -10,14 +10,20 @@ namespace {
 // The elements of a sparse value in row-major order.
 class Sorted {
  public:
-  explicit Sorted(const SparseInput& x) : positions_(x.positions()), order_(sorting_order(positions_)) {}
+  explicit Sorted(const SparseInput& x)
+      : positions_(x.positions()),
+        order_(sorting_order(positions_)),
+        distinct_(order_.empty() && std::adjacent_find(positions_.begin(), positions_.end()) == positions_.end()) {}
   int64_t size() const { return static_cast<int64_t>(positions_.size()); }
   int64_t element(int64_t k) const { return order_.empty() ? k : order_[k]; }
   int64_t position(int64_t k) const { return positions_[element(k)]; }
+  // Whether the elements were in order, and no two of them have one position.
+  bool distinct() const { return distinct_; }
 
  private:
   std::vector<int64_t> positions_;
   std::vector<uint32_t> order_;
+  bool distinct_;
 };
 
 struct Pair {
@@ -33,6 +39,21 @@ template <typename Take>
 void for_each_union(const Pair& pair, const Sorted& a, const Sorted& b, const Take& take) {
   constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
   int64_t i = 0, j = 0;
+  if (a.distinct() && b.distinct())
+    // One branch, which nobody can foresee, for each position.
+    while (i < a.size() && j < b.size()) {
+      const int64_t in_a = a.position(i), in_b = b.position(j);
+      if (in_a < in_b) {
+        take(pair.a.row(i), i, i + 1, j, j);
+        ++i;
+      } else if (in_b < in_a) {
+        take(pair.b.row(j), i, i, j, j + 1);
+        ++j;
+      } else {
+        take(pair.a.row(i), i, i + 1, j, j + 1);
+        ++i, ++j;
+      }
+    }
   while (i < a.size() || j < b.size()) {
     const int64_t in_a = i < a.size() ? a.position(i) : kNone, in_b = j < b.size() ? b.position(j) : kNone;
     const int64_t at = std::min(in_a, in_b), first_i = i, first_j = j;
@@ -137,6 +158,8 @@ void sparse_extremum(Context& ctx) {
     const T *x = pair.a.values.flat<T>(), *y = pair.b.values.flat<T>();
     std::vector<const int64_t*> rows;
     std::vector<T> chosen;
+    rows.reserve(a.size() + b.size());
+    chosen.reserve(a.size() + b.size());
     for_each_union(pair, a, b, [&](const int64_t* row, int64_t i, int64_t end_i, int64_t j, int64_t end_j) {
       // Of repeated elements the last one counts.
       const C left = end_i > i ? static_cast<C>(x[a.element(end_i - 1)]) : C(0);

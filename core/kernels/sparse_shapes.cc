@@ -1,4 +1,5 @@
 // Sparse values under other shapes: reshaped, cut out, and with an element in every row.
+#include "compute/copies/divisor.h"
 #include "compute/copies/elements.h"
 #include "compute/elementwise/elementwise.h"
 #include "compute/sparse/sparse_input.h"
@@ -47,21 +48,21 @@ void sparse_reshape(Context& ctx) {
   require(rank == static_cast<int64_t>(sizes.size()), "input: indices have ", rank, " columns, dense_shape has ",
           sizes.size(), " elements");
   const int64_t* from = indices.flat<int64_t>();
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t d = 0; d < rank; ++d)
-      if (static_cast<uint64_t>(from[i * rank + d]) >= static_cast<uint64_t>(sizes[d])) [[unlikely]]
-        fail(Code::invalid_argument, "input: indices[", i, "] = ", listed(from + i * rank, rank),
-             " is out of bounds: need 0 <= index < ", listed(sizes));
+  check_indices(from, n, sizes, "input");
   int64_t* to = ctx.allocate(0, Shape{n, new_rank}).flat<int64_t>();
   ctx.set_output(1, Tensor::vector<int64_t>(wanted));
+  if (n == 0 || new_rank == 0) return;
+  const std::vector<Divisor> divisors(wanted.begin(), wanted.end());  // None is 0: there is an element.
   parallel_for(n, kElementGrain / 16, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t at = 0;
       for (int64_t d = 0; d < rank; ++d) at = at * sizes[d] + from[i * rank + d];
-      for (int64_t d = new_rank - 1; d >= 0; --d) {
-        to[i * new_rank + d] = at % wanted[d];
-        at /= wanted[d];
+      for (int64_t d = new_rank - 1; d > 0; --d) {
+        const int64_t rest = divisors[d].quotient(at);
+        to[i * new_rank + d] = at - rest * divisors[d].value();
+        at = rest;
       }
+      to[i * new_rank] = at;
     }
   });
 }
@@ -111,12 +112,26 @@ void sparse_fill_empty_rows(Context& ctx) {
   Tensor memory(DType::int64, Shape{rows + 1});
   int64_t* const next = memory.flat<int64_t>();  // where the next element of each row goes
   std::fill_n(next, rows + 1, 0);
-  for (int64_t i = 0; i < x.count; ++i) ++next[x.row(i)[0] + 1];
+  bool sorted = true;
+  for (int64_t i = 0, before = 0; i < x.count;) {
+    const int64_t row = x.row(i)[0], first = i;
+    sorted &= row >= before;
+    before = row;
+    while (++i < x.count && x.row(i)[0] == row) continue;
+    next[row + 1] += i - first;
+  }
   for (int64_t row = 0; row < rows; ++row) {
     empty.flat<bool>()[row] = next[row + 1] == 0;
     next[row + 1] = next[row] + std::max<int64_t>(1, next[row + 1]);
   }
   const int64_t n = next[rows];
+  if (sorted && n == x.count) {  // nothing to fill, nothing to move
+    int64_t* places = ctx.allocate(3, Shape{n}).flat<int64_t>();
+    std::iota(places, places + n, 0);
+    ctx.set_output(0, ctx.input(0));
+    ctx.set_output(1, ctx.input(1));
+    return;
+  }
   int64_t* indices = ctx.allocate(0, Shape{n, x.rank}).flat<int64_t>();
   int64_t* places = ctx.allocate(3, Shape{x.count}).flat<int64_t>();
   Tensor& values = ctx.allocate(1, Shape{n});

@@ -8,7 +8,7 @@ namespace {
 using namespace functors;
 using Inexact = Join<Floats, Complexes>;
 
-#define THALWEG_REGISTER(Name) REGISTER(kernel(#Name).types("T", Inexact{}).make<Unary<Name, Inexact>>())
+#define THALWEG_REGISTER(Name) REGISTER(kernel(#Name).types("T", Inexact{}).make<CodedUnary<Name, Inexact>>())
 THALWEG_REGISTER(Sin);
 THALWEG_REGISTER(Cos);
 THALWEG_REGISTER(Tan);
@@ -20,8 +20,6 @@ THALWEG_REGISTER(Cosh);
 THALWEG_REGISTER(Asinh);
 THALWEG_REGISTER(Acosh);
 THALWEG_REGISTER(Atanh);
-#undef THALWEG_REGISTER
-#define THALWEG_REGISTER(Name) REGISTER(kernel(#Name).types("T", Inexact{}).make<CodedUnary<Name, Inexact>>())
 THALWEG_REGISTER(Exp);
 THALWEG_REGISTER(Expm1);
 THALWEG_REGISTER(Log);
@@ -32,7 +30,7 @@ THALWEG_REGISTER(Sigmoid);
 REGISTER(kernel("TanhGrad").types("T", Inexact{}).make<Binary<TanhGrad, Inexact>>());
 REGISTER(kernel("SigmoidGrad").types("T", Inexact{}).make<Binary<SigmoidGrad, Inexact>>());
 REGISTER(kernel("Erf").types("T", Floats{}).make<CodedUnary<Erf, Floats>>());
-REGISTER(kernel("Erfc").types("T", Floats{}).make<Unary<Erfc, Floats>>());
+REGISTER(kernel("Erfc").types("T", Floats{}).make<CodedUnary<Erfc, Floats>>());
 
 }  // namespace
 }  // namespace thalweg

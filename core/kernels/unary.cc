@@ -1,5 +1,5 @@
 // Roots, powers, rounding and classification of single elements.
-#include "compute/elementwise/elementwise.h"
+#include "compute/elementwise/coded_unary.h"
 #include "compute/elementwise/functors.h"
 
 namespace thalweg {
@@ -15,19 +15,19 @@ struct ClearSign {
 };
 REGISTER(kernel("Abs").types("T", SignedReals{}).make<BitwiseUnary<Abs, ClearSign, SignedReals>>());
 REGISTER(kernel("ComplexAbs").types("T", Complexes{}).make<Unary<ComplexAbs, Complexes>>());
-REGISTER(kernel("Sign").types("T", Signed{}).make<Unary<Sign, Signed>>());
-REGISTER(kernel("Sqrt").types("T", Inexact{}).make<Unary<Sqrt, Inexact>>());
+REGISTER(kernel("Sign").types("T", Signed{}).make<CodedUnary<Sign, Signed>>());
+REGISTER(kernel("Sqrt").types("T", Inexact{}).make<CodedUnary<Sqrt, Inexact>>());
 REGISTER(kernel("SqrtGrad").types("T", Inexact{}).make<Binary<SqrtGrad, Inexact>>());
-REGISTER(kernel("Rsqrt").types("T", Inexact{}).make<Unary<Rsqrt, Inexact>>());
+REGISTER(kernel("Rsqrt").types("T", Inexact{}).make<CodedUnary<Rsqrt, Inexact>>());
 REGISTER(kernel("RsqrtGrad").types("T", Inexact{}).make<Binary<RsqrtGrad, Inexact>>());
-REGISTER(kernel("Reciprocal").types("T", Signed{}).make<Unary<Reciprocal, Signed>>());
-REGISTER(kernel("Inv").types("T", Signed{}).make<Unary<Reciprocal, Signed>>());
+REGISTER(kernel("Reciprocal").types("T", Signed{}).make<CodedUnary<Reciprocal, Signed>>());
+REGISTER(kernel("Inv").types("T", Signed{}).make<CodedUnary<Reciprocal, Signed>>());
 REGISTER(kernel("ReciprocalGrad").types("T", Inexact{}).make<Binary<ReciprocalGrad, Inexact>>());
 REGISTER(kernel("InvGrad").types("T", Inexact{}).make<Binary<ReciprocalGrad, Inexact>>());
-REGISTER(kernel("Ceil").types("T", Floats{}).make<Unary<Ceil, Floats>>());
-REGISTER(kernel("Floor").types("T", Floats{}).make<Unary<Floor, Floats>>());
-REGISTER(kernel("Rint").types("T", Floats{}).make<Unary<Rint, Floats>>());
-REGISTER(kernel("Round").types("T", Signed{}).make<Unary<Round, Signed>>());
+REGISTER(kernel("Ceil").types("T", Floats{}).make<CodedUnary<Ceil, Floats>>());
+REGISTER(kernel("Floor").types("T", Floats{}).make<CodedUnary<Floor, Floats>>());
+REGISTER(kernel("Rint").types("T", Floats{}).make<CodedUnary<Rint, Floats>>());
+REGISTER(kernel("Round").types("T", Signed{}).make<CodedUnary<Round, Signed>>());
 REGISTER(kernel("IsNan").types("T", Floats{}).make<Unary<IsNan, Floats>>());
 REGISTER(kernel("IsInf").types("T", Floats{}).make<Unary<IsInf, Floats>>());
 REGISTER(kernel("IsFinite").types("T", Floats{}).make<Unary<IsFinite, Floats>>());

@@ -197,7 +197,7 @@ class ClusterRun final : public Run, public std::enable_shared_from_this<Cluster
     return found;
   }
 
-  // From here on nobody changes the result: `abort` does nothing when no share is left.
+  // The result no longer changes from here on: `abort` does nothing when no share is left.
   void finish() {
     StepResult result;
     std::shared_ptr<Step> local;

@@ -1,6 +1,6 @@
 // Limits: how much of this task's memory, descriptors and threads peers can take.
 //
-// A peer that goes beyond a limit loses its connection; limits count per peer, so that nobody else does. Defaults are
+// A peer that goes beyond a limit loses its connection; limits count per peer, so other peers keep theirs. Defaults are
 // far above what programs need.
 #pragma once
 

@@ -47,7 +47,7 @@ class Runnable {
   using Done = std::function<void(StepResult)>;
   virtual ~Runnable() = default;
   // Starts step `id`. `done` is called once, on any thread, and maybe before this returns. `starter` is the peer that
-  // asked for it, if any: without it nobody wants the result. Throws if the step cannot even be started.
+  // asked for it, if any: the step is aborted when that connection ends. Throws if the step cannot even be started.
   virtual void start(int64_t id, std::vector<Tensor> feeds, StepOptions options, std::shared_ptr<Connection> starter,
                      Done done) = 0;
 };

@@ -40,8 +40,8 @@ class Gil {
   friend class NativeCall;
   friend class WithGil;
   friend class WithoutGil;
-  // Counts the thread as inside, or no longer. With the lock, under which nobody else changes the count: a step passes
-  // here several times, so that these are no atomic additions. `inside` is the thread's flag: finding it is a call.
+  // Counts the thread as inside, or no longer. The caller holds the lock that guards the count: a step passes here
+  // several times, so that these are no atomic additions. `inside` is the thread's flag: finding it takes a call.
   static void enter(bool& inside) {
     inside = true;
     holders_.store(holders_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

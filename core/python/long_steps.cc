@@ -74,7 +74,8 @@ nb::list long_steps() {
   };
   std::vector<Seen> seen;
   {
-    // Nobody who holds this lock asks for that of Python, as making Python objects may do.
+    // No Python object is made under this mutex: that may wait for the interpreter lock, whose holder may want the
+    // mutex.
     std::lock_guard lock(listed().mutex);
     for (LongStep* step : listed().steps) seen.push_back({seconds_since(step->began_), step->thread_, step->program_});
   }

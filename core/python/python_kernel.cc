@@ -153,7 +153,7 @@ Error error_from_python(nb::python_error& exception) {
     return Error(Code(nb::cast<int>(value.attr("error_code"))), nb::str(value.attr("message")).c_str());
   std::string text = cat(Py_TYPE(value.ptr())->tp_name, ": ", nb::str(value).c_str());
   if (!nb::isinstance(value, PyExc_Exception)) {
-    // KeyboardInterrupt and SystemExit are no failures of the step: nobody may handle them as one.
+    // KeyboardInterrupt and SystemExit are no failures of the step: retry loops must not catch them as one.
     return interrupting(std::move(value), text);
   }
   return Error(code_of(exception.type().ptr()), text);

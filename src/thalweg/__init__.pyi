@@ -252,14 +252,11 @@ from thalweg.compatibility import no_effect as _disable_eager_execution_
 disable_eager_execution = _disable_eager_execution_
 from thalweg.compatibility import no_effect as _disable_resource_variables_
 disable_resource_variables = _disable_resource_variables_
-from thalweg.compatibility import no_effect as _disable_tensor_equality_
-disable_tensor_equality = _disable_tensor_equality_
-from thalweg.compatibility import no_effect as _disable_v2_behavior_
-disable_v2_behavior = _disable_v2_behavior_
+from thalweg.version_two.switches import disable_tensor_equality as disable_tensor_equality
+from thalweg.version_two.switches import disable_v2_behavior as disable_v2_behavior
 from thalweg.compatibility import no_effect as _disable_v2_control_flow_
 disable_v2_control_flow = _disable_v2_control_flow_
-from thalweg.compatibility import no_effect as _disable_v2_tensorshape_
-disable_v2_tensorshape = _disable_v2_tensorshape_
+from thalweg.version_two.switches import disable_v2_tensorshape as disable_v2_tensorshape
 from thalweg.ops.math.division import div as div
 from thalweg.ops.math.division import div_no_nan as div_no_nan
 from thalweg.ops.math.division import divide as divide
@@ -273,6 +270,9 @@ from thalweg.ops.math.einsum import einsum as einsum
 from thalweg.eager.mode import enable_eager_execution as enable_eager_execution
 from thalweg.compatibility import no_effect as _enable_resource_variables_
 enable_resource_variables = _enable_resource_variables_
+from thalweg.version_two.switches import enable_tensor_equality as enable_tensor_equality
+from thalweg.version_two.switches import enable_v2_behavior as enable_v2_behavior
+from thalweg.version_two.switches import enable_v2_tensorshape as enable_v2_tensorshape
 from thalweg.ops.text.strings import encode_base64 as encode_base64
 from thalweg.ops.array.shapes_of_tensors import ensure_shape as ensure_shape
 from thalweg.ops.math.comparison import equal as equal

@@ -15,5 +15,6 @@ from thalweg.compatibility import forward_compatible as forward_compatible
 integral_types: tuple[type[Any], ...]
 from thalweg.compatibility import path_to_str as path_to_str
 real_types: tuple[type[Any], ...]
+v2: Any
 import thalweg as _thalweg
 v1 = _thalweg

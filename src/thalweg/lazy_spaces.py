@@ -73,6 +73,11 @@ _SINGLE_NAMES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("", f"{_PROTO}.variable_pb2"): ("SaveSliceInfoDef", "VariableDef"),
     ("", "thalweg.runtime.session"): ("InteractiveSession", "Session"),
     ("", "thalweg.as_tensorflow.install"): ("install_as_tensorflow",),
+    ("", "thalweg.version_two.switches"): (
+        "disable_tensor_equality", "disable_v2_behavior", "disable_v2_tensorshape", "enable_tensor_equality",
+        "enable_v2_behavior", "enable_v2_tensorshape",
+    ),
+    ("compat", "thalweg.version_two.spaces"): ("v2",),
     ("train", f"{_PROTO}.saver_pb2"): ("SaverDef",),
     ("train", f"{_PROTO}.cluster_pb2"): ("ClusterDef", "JobDef"),
     ("train", "thalweg.graph.messages.cluster_messages"): ("ServerDef",),

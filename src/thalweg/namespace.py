@@ -67,8 +67,8 @@ _FAMILIES: Final = (
 set_connector(lambda: importlib.import_module(f"{_PACKAGE}.dist.connect").CONNECTOR)
 
 _NO_OPS: Final = (
-    "disable_v2_behavior", "disable_eager_execution", "disable_resource_variables", "enable_resource_variables",
-    "disable_v2_tensorshape", "disable_control_flow_v2", "disable_tensor_equality", "disable_v2_control_flow",
+    "disable_eager_execution", "disable_resource_variables", "enable_resource_variables",
+    "disable_control_flow_v2", "disable_v2_control_flow",
 )  # fmt: skip
 
 

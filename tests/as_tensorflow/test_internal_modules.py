@@ -253,3 +253,58 @@ def test_tools_of_unit_tests() -> None:
             test_util.assert_ops_in_graph({"two": "Add"}, graph)
         test_util.set_producer_version(graph, 21)
         assert graph.graph_def_versions.producer == 21
+
+
+def test_a_star_import_binds_the_names_of_a_file_and_hides_none_of_pythons() -> None:
+    bound: dict[str, Any] = {}
+    exec("from thalweg.python.ops.rnn_cell import *", bound)
+    assert bound["RNNCell"] is tf.nn.rnn_cell.RNNCell and "range" not in bound
+    exec("from thalweg.python.ops.math_ops import *", bound)
+    assert bound["reduce_mean"] is tf.math.reduce_mean and "placeholder" not in bound
+
+
+def test_the_debugger_can_be_imported_and_says_what_there_is_instead() -> None:
+    from thalweg.python import debug as tf_debug
+    from thalweg.python.debug import DumpingDebugWrapperSession
+
+    assert tf_debug.has_inf_or_nan(None, np.array([1.0, np.nan])) and not tf_debug.has_inf_or_nan(None, np.array([1]))
+    with pytest.raises(NotImplementedError, match="LocalCLIDebugWrapperSession: Thalweg has no tfdbg"):
+        tf_debug.LocalCLIDebugWrapperSession(None)
+    with pytest.raises(NotImplementedError, match="DumpingDebugWrapperSession"):
+        DumpingDebugWrapperSession(None)
+
+
+def test_matrices_of_linear_operators_broadcast() -> None:
+    from thalweg.python.ops.linalg import linear_operator_util
+
+    lower = np.array([[2.0, 0.0], [1.0, 4.0]])
+    right = np.arange(12.0).reshape(3, 2, 2)
+    with tf.Graph().as_default(), tf.Session() as sess:
+        product = sess.run(linear_operator_util.matmul_with_broadcast(lower, right))
+        solved = sess.run(linear_operator_util.matrix_triangular_solve_with_broadcast(lower, product))
+        general = sess.run(linear_operator_util.matrix_solve_with_broadcast(lower, product))
+        with pytest.raises(ValueError, match="not a batch of matrices"):
+            linear_operator_util.broadcast_matrix_batch_dims([[1.0], lower])
+    np.testing.assert_allclose(product, lower @ right)
+    np.testing.assert_allclose(solved, right)
+    np.testing.assert_allclose(general, right)
+
+
+def test_specs_of_arguments_are_those_of_tensorflow() -> None:
+    from thalweg.python.util import tf_inspect
+
+    def static(x: Any, dtype: Any, name: Any = None) -> None: ...
+
+    static.__annotations__.clear()
+    assert tf_inspect.getfullargspec(tf.cast) == tf_inspect.getfullargspec(static)
+    assert tf_inspect.getfullargspec(tf.compat.v2.reduce_sum).defaults == (None, False, None)
+
+
+def test_modules_leave_out_attributes_that_they_are_told_to() -> None:
+    class Part(tf.Module):
+        _TF_MODULE_IGNORED_PROPERTIES = tf.Module._TF_MODULE_IGNORED_PROPERTIES | {"cache"}
+
+    with tf.Graph().as_default():
+        part: Any = Part()
+        part.kept, part.cache = tf.Variable(1.0), tf.Variable(2.0)
+        assert part.variables == (part.kept,)

@@ -42,8 +42,8 @@ def test_variables_have_tensorflows_names_and_collections() -> None:
     layers.layer_norm(net)
     layers.embed_sequence(tf.constant([[1]]), 4, 3)
     assert names() == [
-        "conv1/weights", "conv1/BatchNorm/beta", "conv1/BatchNorm/gamma", "conv1/BatchNorm/moving_mean",
-        "conv1/BatchNorm/moving_variance", "Conv/weights", "Conv/BatchNorm/beta", "Conv/BatchNorm/gamma",
+        "conv1/weights", "conv1/BatchNorm/gamma", "conv1/BatchNorm/beta", "conv1/BatchNorm/moving_mean",
+        "conv1/BatchNorm/moving_variance", "Conv/weights", "Conv/BatchNorm/gamma", "Conv/BatchNorm/beta",
         "Conv/BatchNorm/moving_mean", "Conv/BatchNorm/moving_variance", "fully_connected/weights",
         "fully_connected/BatchNorm/beta", "fully_connected/BatchNorm/gamma", "fully_connected/BatchNorm/moving_mean",
         "fully_connected/BatchNorm/moving_variance", "Conv2d_transpose/weights", "Conv2d_transpose/biases",
@@ -121,6 +121,23 @@ def test_batch_norm_normalizes_and_keeps_averages(shape: list[int], fused: bool 
         np.testing.assert_allclose(plain, expected, rtol=1e-3, atol=1e-4)
         again = {v.op.name.rpartition("/")[2]: sess.run(v) for v in tf.global_variables()}
         np.testing.assert_array_equal(again["moving_mean"], found["moving_mean"])
+
+
+@pytest.mark.parametrize(
+    ("rank", "options", "first"),
+    [
+        (4, {}, "gamma"),
+        (2, {}, "beta"),
+        (2, {"fused": False}, "gamma"),
+        (4, {"updates_collections": None}, "beta"),
+        (4, {"zero_debias_moving_mean": True}, "beta"),
+        (4, {"fused": True, "batch_weights": np.ones(4, np.float32)}, "beta"),
+        (5, {"fused": True}, "gamma"),
+    ],
+)
+def test_batch_norm_makes_its_variables_in_tensorflows_order(rank: int, options: dict[str, Any], first: str) -> None:
+    layers.batch_norm(tf.zeros([4] * rank), scale=True, **options)
+    assert next(v.op.name for v in tf.global_variables()) == f"BatchNorm/{first}"
 
 
 def test_normalizations_of_examples() -> None:

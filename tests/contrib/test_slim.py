@@ -174,3 +174,12 @@ def test_losses_take_predictions_first() -> None:
     with tf.Session() as sess:
         assert sess.run(loss) == 2.0 and sess.run(hinge).tolist() == [1.5]
     assert slim.losses.get_losses() == [loss]
+
+
+def test_units_of_residual_blocks_may_be_tuples() -> None:
+    with tf.Graph().as_default():
+        nets = tf.contrib.slim.nets
+        block = nets.resnet_utils.Block("block1", nets.resnet_v1.bottleneck, [(4, 1, 1), (4, 1, 2)])
+        images = tf.zeros([1, 32, 32, 3])
+        net, _ = nets.resnet_v1.resnet_v1(images, [block], include_root_block=False, global_pool=False)
+        assert net.shape.as_list() == [1, 16, 16, 4]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,3 +107,16 @@ def test_the_name_of_a_frame_may_be_any_bytes() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         tf.import_graph_def(graph_def, name="")
         assert session.run("end:0") == 3
+
+
+def test_a_graph_that_trains_in_tensorflow_can_be_differentiated_again() -> None:
+    """Loops that TensorFlow has differentiated have a counter more, and stacks: they are no obstacle."""
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        tf.train.import_meta_graph(str(Path(__file__).parents[1] / "data" / "trained_loop.meta"))
+        (w,) = tf.trainable_variables()
+        y, z = (graph.get_tensor_by_name(name) for name in ("y:0", "z:0"))
+        (gradient,) = tf.gradients(y + z, w)
+        session.run(tf.global_variables_initializer())
+        for x in (0.5, 1.5):
+            found, expected = session.run([gradient, "gradient:0"], {"x:0": x})
+            assert found == pytest.approx(expected, rel=1e-6) and found != 0.0

@@ -23,12 +23,11 @@ def test_map_and_batch_is_map_then_batch() -> None:
         experimental.map_and_batch(lambda x: x, 3, num_parallel_batches=1, num_parallel_calls=2)
 
 
-def test_shuffle_and_repeat_mixes_rounds() -> None:
+def test_shuffle_and_repeat_finishes_each_round() -> None:
     dataset = Dataset.range(10).apply(experimental.shuffle_and_repeat(20, 3, seed=2))
     order = values(dataset)
-    assert sorted(order) == sorted(list(range(10)) * 3)
-    assert sorted(order[:10]) != list(range(10))
-    assert values(dataset) == order
+    assert [sorted(order[i : i + 10]) for i in (0, 10, 20)] == [list(range(10))] * 3
+    assert order[:10] != order[10:20] and values(dataset) == order
 
 
 def test_parallel_interleave_gives_the_order_of_interleave() -> None:

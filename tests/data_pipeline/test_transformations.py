@@ -102,6 +102,24 @@ def test_each_round_has_an_order_of_its_own_unless_told_otherwise(again: bool) -
     assert (order[:20] != order[20:]) == again
 
 
+def test_a_seed_gives_tensorflows_order() -> None:
+    # What TensorFlow 1.15 gives for these programs.
+    assert values(Dataset.range(12).shuffle(12, seed=7)) == [4, 10, 2, 3, 9, 8, 5, 1, 6, 7, 0, 11]
+    assert values(Dataset.range(12).shuffle(4, seed=7, reshuffle_each_iteration=False)) == [
+        3, 4, 0, 5, 1, 8, 2, 10, 6, 7, 9, 11,
+    ]  # fmt: skip
+    assert values(Dataset.range(12).shuffle(12, seed=7).map(lambda x: x).repeat(2)) == [
+        4, 10, 2, 3, 9, 8, 5, 1, 6, 7, 0, 11, 1, 11, 3, 2, 10, 0, 5, 9, 6, 8, 7, 4,
+    ]  # fmt: skip
+    fused = [3, 4, 0, 5, 1, 8, 2, 10, 6, 7, 9, 11, 1, 0, 5, 2, 6, 4, 9, 3, 7, 10, 11, 8]
+    assert values(Dataset.range(12).shuffle(4, seed=7).repeat(2)) == fused
+    assert values(Dataset.range(12).apply(tf.data.experimental.shuffle_and_repeat(4, 2, seed=7))) == fused
+    repeated = [2, 4, 0, 3, 8, 1, 9, 10, 5, 1, 0, 2, 3, 7, 6, 7, 5, 8, 10, 11, 6, 11, 4, 9]
+    assert values(Dataset.range(12).repeat(2).shuffle(5, seed=7)) == repeated
+    random = tf.data.experimental.RandomDataset(seed=5).take(3)
+    assert values(random) == [3568415791, 2798973839, 2476249224]
+
+
 def test_the_seed_of_the_graph_counts() -> None:
     def order(seed: int) -> Any:
         with tf.Graph().as_default():

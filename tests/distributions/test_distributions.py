@@ -157,3 +157,16 @@ def test_the_quantile_of_a_normal_distribution_inverts_its_distribution_function
     normal = _D.Normal([0.0, 2.0], [1.0, 3.0])
     values = [[-1.0, 0.5], [0.3, 4.0]]
     np.testing.assert_allclose(_run(normal.quantile(normal.cdf(values))), values, rtol=1e-4)
+
+
+@_needs_gamma
+def test_samples_of_a_seed_are_tensorflows() -> None:
+    # What TensorFlow 1.15 gives for these programs.
+    expected = [
+        (_D.Exponential([1.0, 2.0]), [0.7258, 0.3404]),
+        (_D.Beta([1.0, 3.0], 2.0), [0.1243, 0.4683]),
+        (_D.StudentT([3.0, 4.0], 0.0, 2.0), [-0.0754, -2.9652]),
+        (_D.Gamma([1.0, 2.0], 3.0), [0.0140, 0.5502]),
+    ]
+    for distribution, sample in expected:
+        np.testing.assert_allclose(_run(distribution.sample(3, seed=7))[0], sample, atol=1e-4)

@@ -100,6 +100,33 @@ def test_modes_and_policies_that_do_not_exist() -> None:
         tf.enable_eager_execution(config={"CPU": 1})
 
 
+def test_values_are_not_there_while_a_function_is_traced() -> None:
+    v = tf.Variable(1.0)
+    with pytest.raises(AttributeError, match=r"'x:0' has no `numpy\(\)`.*while that is traced"):
+        tf.function(lambda x: x.numpy())(tf.constant(1.0))
+    with pytest.raises(NotImplementedError, match="in a function that is traced"):
+        tf.function(lambda: v.numpy())()
+    assert not hasattr(tf.Graph().create_op("NoOp", [], []), "numpy")
+
+
+def test_whole_numbers_have_no_gradient() -> None:
+    v, x = tf.Variable(2), tf.Variable(3.0)
+    with tf.GradientTape(persistent=True) as tape:
+        whole = v * v
+        through = tf.cast(tf.cast(x, tf.int32), tf.float32)
+    assert tape.gradient(whole, v) is None  # And a warning, as in TensorFlow.
+    assert tape.gradient(through, x) is None
+
+
+def test_a_tape_is_used_once() -> None:
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        y = x * x
+    tape.gradient(y, x)
+    with pytest.raises(RuntimeError, match="persistent=True"):
+        tape.gradient(y, x)
+
+
 def test_threads_share_a_variable() -> None:
     v = tf.Variable(tf.zeros([100]))
 

@@ -101,7 +101,7 @@ def test_regressors(kind: str, tmp_path: Path) -> None:
         "DNNLinearCombinedRegressor": {"dnn_feature_columns": [number], "dnn_hidden_units": [4]},
         "BaselineRegressor": {},
     }[kind]
-    config = tf.estimator.RunConfig(tf_random_seed=1)
+    config = tf.estimator.RunConfig(tf_random_seed=2)
     model = getattr(tf.estimator, kind)(model_dir=str(tmp_path), config=config, **arguments)
     target = 0.5 * X + 1
     results = model.train(batches(target), steps=100).evaluate(batches(target, 1))

@@ -47,6 +47,10 @@ EXAMPLES = {
     "dqn": (["--steps", "1000"], "Balanced for ", 30.0, 501.0),
     "reinforce": (["--steps", "25"], "Balanced for ", 20.0, 501.0),
     "ppo": (["--rounds", "4"], "Balanced for ", 30.0, 501.0),
+    "actor_critic": (["--actors", "2", "--rounds", "40"], "Balanced for ", 15.0, 501.0),
+    "adversarial_pair": (["--steps", "150"], "Points near a cluster: ", 0.05, 1.01),
+    "neural_stack": (["--steps", "150"], "Right symbols: ", 0.3, 1.01),
+    "beam_search": (["--steps", "60", "--length", "12"], "Behind the best line of all: ", -0.001, 5.0),
     "tree_network": (["--steps", "60"], "right values: ", 0.2, 1.01),
     "maml": (["--steps", "3"], "after one step: ", 0.0, 100.0),
     "style_transfer": (

@@ -131,7 +131,7 @@ def test_op_and_graph_seeds_decide_the_stream() -> None:
     assert seeds(None, None) == (0, 0)
     assert seeds(None, 5) == (87654321, 5)
     assert seeds(7, 5) == (7, 5)
-    assert seeds(7, None) == (7, 1)  # The number of ops before it: the shape.
+    assert seeds(7, None) == (7, 3)  # The number of ops that TensorFlow has before it: the shape and the bounds.
     assert seeds(0, 0) == (0, 2**31 - 1)
     assert seeds(2**31 - 1, 0) == (0, 2**31 - 1)
 

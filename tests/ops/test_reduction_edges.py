@@ -156,3 +156,32 @@ def test_all_and_any_of_short_rows(length: int) -> None:
         every, some = session.run([tf.reduce_all(x, 1), tf.reduce_any(x, 1)], {x: given})
     np.testing.assert_array_equal(every, given.all(1))
     np.testing.assert_array_equal(some, given.any(1))
+
+
+DTYPES = ["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("length", [1, 2, 4, 7, 16])
+def test_argmax_of_many_short_rows(dtype, length):
+    rng = np.random.default_rng(length)
+    x = rng.integers(0, 2 if dtype == "bool" else 5, (70, length))
+    if "float" in dtype:
+        x = np.where(rng.random(x.shape) < 0.1, np.nan, x)
+        x[3], x[4] = np.nan, -np.inf
+    # A NaN is passed over; of equal ones the first counts.
+    largest = np.argmax(np.where(x != x, -np.inf, x), 1)
+    least = np.argmin(np.where(x != x, np.inf, x), 1)
+    given = tf.cast(tf.constant(x), dtype)
+    np.testing.assert_array_equal(run(tf.argmax(given, 1)), largest)
+    np.testing.assert_array_equal(run(tf.argmin(given, 1)), least)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("length", [31, 32, 64, 100, 1024, 1100])
+def test_extremes_of_rows_with_and_without_a_nan(dtype, length):
+    x = np.random.default_rng(length).normal(size=(40, length)).astype(dtype)
+    for row in range(0, 40, 3):
+        x[row, row * 7 % length] = np.nan
+    np.testing.assert_array_equal(run(tf.reduce_max(tf.constant(x), 1)), x.max(1))
+    np.testing.assert_array_equal(run(tf.reduce_min(tf.constant(x), 1)), x.min(1))

@@ -181,3 +181,24 @@ def test_sparse_integers_are_divided_as_python_divides(dtype: tf.DType, quotient
             result = sparse / dense
             assert result.dtype is quotient
             np.testing.assert_array_equal(session.run(result.values), [3.5, -3.5])
+
+
+def test_rows_out_of_order_are_serialized_in_theirs() -> None:
+    x = tf.SparseTensor([[2, 1], [0, 3], [2, 0], [0, 0]], [1.0, 2.0, 3.0, 4.0], [3, 4])
+    rows = tf.deserialize_many_sparse(tf.serialize_many_sparse(x), tf.float32)
+    with tf.Session() as session:
+        found = session.run(rows)
+    np.testing.assert_array_equal(found.indices, [[0, 3], [0, 0], [2, 1], [2, 0]])
+    np.testing.assert_array_equal(found.values, [2, 4, 1, 3])
+
+
+def test_sets_of_indices_out_of_order() -> None:
+    a = tf.SparseTensor([[1, 0], [0, 1], [1, 1], [0, 0]], [5, 7, 4, 7], [3, 2])
+    union = tf.sets.union(a, tf.constant([[1, 7], [4, 4], [0, 0]]), validate_indices=False)
+    with tf.Session() as session:
+        found, sizes = session.run([union, tf.sets.size(a, validate_indices=False)])
+    np.testing.assert_array_equal(found.indices, [[0, 0], [0, 1], [1, 0], [1, 1], [2, 0]])
+    np.testing.assert_array_equal(found.values, [1, 7, 4, 5, 0])
+    np.testing.assert_array_equal(sizes, [1, 2, 0])
+    with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match="not in row-major order"):
+        session.run(tf.sets.size(a))

@@ -33,7 +33,7 @@ def draw(dtype: Any, *shape: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.float64, tf.int32, tf.int64])
-@pytest.mark.parametrize("shape", [(), (1,), (3,), (8,), (2, 9)])
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (4,), (8,), (2, 9), (3, 16)])
 def test_scan(dtype: Any, shape: tuple[int, ...]) -> None:
     xs = tf.placeholder(dtype, [LENGTH, *shape])
     ys = tf.scan(lambda s, x: tf.maximum(x - s, x) + tf.constant(1, dtype), xs, initializer=tf.zeros(shape, dtype))

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import gc
+import os
 import platform
 import subprocess
 import sys
@@ -139,6 +140,41 @@ def test_chains_run_where_the_system_allows_no_new_code() -> None:
     if done.returncode == 77:
         pytest.skip("this kernel cannot forbid it")
     assert done.returncode == 0, done.stderr
+
+
+BITS_OF_FUNCTIONS = """
+import hashlib
+
+import numpy as np
+
+import thalweg as tf
+
+digest = hashlib.sha256()
+for dtype in (np.float32, np.float64, np.float16):
+    x = tf.placeholder(dtype, [None])
+    values = np.random.default_rng(3).standard_normal(20_011) * 9
+    values[:9] = [0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 6e4, -6e4]
+    chain = tf.tanh(x) * tf.exp(-x) + tf.where(x > 1, tf.atan(x), x * x)
+    with tf.Session() as session:
+        for found in session.run([tf.sin(x), tf.cos(x), tf.tan(x), tf.erfc(x), tf.sqrt(x), chain], {x: values}):
+            digest.update(np.where(np.isnan(found), 0, found).tobytes() + np.isnan(found).tobytes())
+print(digest.hexdigest())
+"""
+
+
+def test_functions_and_chains_have_the_same_bits_without_avx512() -> None:
+    digests = set()
+    for environment in ({}, {"ONEDNN_MAX_CPU_ISA": "AVX2"}):
+        done = subprocess.run(
+            [sys.executable, "-c", BITS_OF_FUNCTIONS],
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        digests.add(done.stdout)
+    assert len(digests) == 1
 
 
 def test_scalars_keep_the_sign_of_zero() -> None:

@@ -40,6 +40,7 @@ ORDER = (
     "__init__",
     "__main__ distributions estimator keras linalg ragged signal",  # These use the public names, as programs do.
     "contrib",
+    "version_two",  # TensorFlow 2's names
     "tensorflow_modules",  # what TensorFlow's internal paths hold beside public names
 )
 

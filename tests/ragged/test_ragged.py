@@ -198,3 +198,19 @@ def test_splits_of_another_type() -> None:
         assert ragged.with_row_splits_dtype("int64") is ragged
         with pytest.raises(ValueError, match="int32 or int64"):
             ragged.with_row_splits_dtype(tf.float32)
+
+
+def test_converted_loops_go_over_rows():
+    @tf.function
+    def total(values):
+        found, longest = 0, 0
+        for row in values:
+            for value in row:
+                found += value
+            longest = tf.maximum(longest, tf.size(row))
+        return found, longest
+
+    with tf.Session() as session:
+        assert session.run(total(tf.ragged.constant([[1, 2], [], [3, 4, 5]]))) == (15, 3)
+    with tf.eager():
+        assert [int(each) for each in total(tf.ragged.constant([[7], [1]]))] == [8, 1]

@@ -85,6 +85,8 @@ def _public_members(module: ModuleType) -> Iterator[tuple[str, Any]]:
     That is its `__all__`; or else what it defines, or imports as `from x import name as name`, without an underscore.
     """
     listed = getattr(module, "__all__", None)
+    if listed is None and getattr(module, "__file__", None) is None:
+        return  # Of compat.v2, whose names are looked up when they are used: docs/eager.md describes it.
     for name in listed if listed is not None else _defined(module):
         if not name.startswith("_") and not inspect.ismodule(getattr(module, name)):
             yield name, getattr(module, name)

@@ -17,6 +17,8 @@ _PLAIN: Final = (bool, int, float, str, bytes)
 
 def statement(name: str, value: Any) -> str:
     """The statement that declares `name` with the type of `value`: a re-export where that is possible."""
+    if isinstance(value, ModuleType) and type(value) is not ModuleType:
+        return f"{name}: Any"  # A module whose names are looked up when they are used.
     if isinstance(value, ModuleType):
         parent, _, last = value.__name__.rpartition(".")
         return reexport(parent, last, name) if parent else f"import {last} as {name}"

@@ -2,10 +2,11 @@
 #include "compute/elementwise/elementwise_code.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
-#include "code/slot.h"
 #include "compute/elementwise/record_op.h"
+#include "compute/onednn/engine.h"
 
 namespace thalweg {
 namespace {
@@ -46,8 +47,21 @@ uint64_t lane_bits(DType type, const void* value) {
 
 }  // namespace
 
+code::Vectors best_vectors() {
+#if defined(__x86_64__)
+  static std::atomic<int> known{-1};
+  if (const int vectors = known.load(std::memory_order_acquire); vectors >= 0) return code::Vectors(vectors);
+  const bool wide = usable_instruction_set().starts_with("AVX512") && __builtin_cpu_supports("avx512f") &&
+                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+  known.store(static_cast<int>(wide ? code::Vectors::avx512 : code::Vectors::avx2), std::memory_order_release);
+  return wide ? code::Vectors::avx512 : code::Vectors::avx2;
+#else
+  return code::Vectors::avx2;
+#endif
+}
+
 std::unique_ptr<ElementwiseCode> ElementwiseCode::compile(std::span<const DType> inputs, std::span<const Op> ops,
-                                                          std::span<const char> scalar) {
+                                                          std::span<const char> scalar, code::Vectors vectors) {
   if (scalar.back()) return nullptr;
   auto made = std::make_unique<ElementwiseCode>();
   std::vector<DType> types(inputs.begin(), inputs.end());
@@ -96,15 +110,15 @@ std::unique_ptr<ElementwiseCode> ElementwiseCode::compile(std::span<const DType>
       operand_types.push_back(types[value]);
       operands.push_back(values[value]);
     }
-    values[num_inputs + i] = record_op(recording, ops[i].name, operand_types, ops[i].dtype, operands);
+    values[num_inputs + i] = record_op(recording, ops[i].name, operand_types, ops[i].dtype, operands, ops[i].record);
     if (values[num_inputs + i] == code::kNone) return nullptr;
   }
   plan.num_splats = static_cast<int>(made->splats_.size());
   plan.result = values.back();
   plan.out = lane_type(types.back()).memory;
   made->out_size_ = size_of(types.back());
-  made->width_ = code::kVectorBytes / (plan.wide ? 8 : 4);
-  made->code_ = code::StreamCode::compile(recording, plan);
+  made->width_ = code::bytes_of(vectors) / (plan.wide ? 8 : 4);
+  made->code_ = code::StreamCode::compile(recording, plan, vectors);
   if (made->code_ == nullptr) return nullptr;
   return made;
 }
@@ -126,7 +140,10 @@ void ElementwiseCode::run(const void* const* inputs, const void* const* scalars,
 // Less than a vector is computed in one that is filled up with the last element.
 void ElementwiseCode::run_rest(const void* const* streams, std::span<const uint64_t> splats, char* out,
                                int64_t n) const {
-  code::Slot padded[kMostParameters + 1];
+  struct alignas(64) Padded {
+    unsigned char bytes[64];
+  };
+  Padded padded[kMostParameters + 1];
   const void* at[kMostParameters];
   for (size_t i = 0; i < sizes_.size(); ++i) {
     const auto* from = static_cast<const char*>(streams[i]);

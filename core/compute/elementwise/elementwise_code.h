@@ -17,19 +17,24 @@
 
 namespace thalweg {
 
+// The widest vectors that work on this machine. Takes the GIL when first called: no lock may be held.
+code::Vectors best_vectors();
+
 class ElementwiseCode {
  public:
   static constexpr int kMostOperands = 3;
+  using Record = int (*)(code::Recording& recording, code::Lane lane, const int* operands);
 
   // Values are numbered: first the inputs, then the results of the ops, in their order. Only the last result is stored.
   struct Op {
     std::string name;
     std::array<int, kMostOperands> operands;  // values; -1 behind the last
     DType dtype = DType::float32;             // of the result
+    Record record = nullptr;                  // the registered one if null
   };
   // `scalar[v]` says that value v is a scalar: it is given to `run`, also where it is the result of an op.
   static std::unique_ptr<ElementwiseCode> compile(std::span<const DType> inputs, std::span<const Op> ops,
-                                                  std::span<const char> scalar);
+                                                  std::span<const char> scalar, code::Vectors vectors);
 
   // Elements of a vector.
   int64_t width() const { return width_; }

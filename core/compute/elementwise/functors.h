@@ -19,6 +19,7 @@
 #include "compute/elementwise/vector_math_double.h"
 #include "compute/elementwise/vector_math_inverse.h"
 #include "compute/elementwise/vector_math_special.h"
+#include "compute/elementwise/vector_math_trigonometric.h"
 #include "tensor/tensor.h"
 
 namespace thalweg::functors {
@@ -266,6 +267,7 @@ THALWEG_BINARY(Minimum, kNumbers,
                return select(a < b, a, b);)
 
 struct Atan2 {
+  static constexpr RecordedTypes recorded = kFloats;
   template <typename T>
   THALWEG_VECTOR static T apply(T a, T b) {
     return vector_math::atan2(a, b);
@@ -276,62 +278,65 @@ THALWEG_BINARY(NextAfter, kUnrecorded, return std::nextafter(a, b);)
 // --- Functions of one argument ---------------------------------------------------------------------------------------
 
 // Float and double take the vector form, everything else the standard library's.
-#define THALWEG_FUNCTION(Name, function, types)                                   \
-  struct Name {                                                                   \
-    static constexpr RecordedTypes recorded = types;                              \
-    template <typename T>                                                         \
-    THALWEG_VECTOR static T apply(T x) {                                          \
-      if constexpr (std::is_same_v<Plain<T>, float> || std::is_same_v<T, double>) \
-        return vector_math::function(x);                                          \
-      else                                                                        \
-        return std::function(x);                                                  \
-    }                                                                             \
+#define THALWEG_FUNCTION(Name, function, types)         \
+  struct Name {                                         \
+    static constexpr RecordedTypes recorded = types;    \
+    template <typename T>                               \
+    THALWEG_VECTOR static T apply(T x) {                \
+      if constexpr (std::is_floating_point_v<Plain<T>>) \
+        return vector_math::function(x);                \
+      else                                              \
+        return std::function(x);                        \
+    }                                                   \
   };
-#define THALWEG_TRIGONOMETRIC(Name, function)                                                                \
-  struct Name {                                                                                              \
-    template <std::floating_point T>                                                                         \
-    static T far(T x) {                                                                                      \
-      return std::function(x);                                                                               \
-    }                                                                                                        \
-    template <std::floating_point T>                                                                         \
-    THALWEG_VECTOR static bool is_near(T x) {                                                                \
-      return !(std::fabs(x) > (sizeof(T) == 4 ? T(vector_math::kTrigLimit) : T(vector_math::kTrigLimit64))); \
-    }                                                                                                        \
-    template <typename T>                                                                                    \
-    THALWEG_VECTOR static T apply(T x) {                                                                     \
-      if constexpr (std::floating_point<T>)                                                                  \
-        return vector_math::function(x);                                                                     \
-      else                                                                                                   \
-        return std::function(x);                                                                             \
-    }                                                                                                        \
+#define THALWEG_TRIGONOMETRIC(Name, function)                   \
+  struct Name {                                                 \
+    static constexpr RecordedTypes recorded = kFloats;          \
+    template <std::floating_point T>                            \
+    static constexpr T near_limit = vector_math::kTrigLimit<T>; \
+    template <std::floating_point T>                            \
+    static T far(T x) {                                         \
+      return std::function(x);                                  \
+    }                                                           \
+    template <std::floating_point T>                            \
+    THALWEG_VECTOR static bool is_near(T x) {                   \
+      return !(std::fabs(x) > near_limit<T>);                   \
+    }                                                           \
+    template <typename T>                                       \
+    THALWEG_VECTOR static T apply(T x) {                        \
+      if constexpr (std::is_floating_point_v<Plain<T>>)         \
+        return vector_math::function(x);                        \
+      else                                                      \
+        return std::function(x);                                \
+    }                                                           \
   };
-THALWEG_FUNCTION(Exp, exp, kFloat32)
-THALWEG_FUNCTION(Log, log, kFloat32)
-THALWEG_FUNCTION(Tanh, tanh, kFloat32)
-THALWEG_FUNCTION(Erf, erf, kFloat32)
+THALWEG_FUNCTION(Exp, exp, kFloats)
+THALWEG_FUNCTION(Log, log, kFloats)
+THALWEG_FUNCTION(Tanh, tanh, kFloats)
+THALWEG_FUNCTION(Erf, erf, kFloats)
 THALWEG_TRIGONOMETRIC(Sin, sin)
 THALWEG_TRIGONOMETRIC(Cos, cos)
 THALWEG_TRIGONOMETRIC(Tan, tan)
 THALWEG_UNARY(Sqrt, kFloats, return sqrt(x);)
 THALWEG_UNARY(Rsqrt, kFloats, return T(1) / sqrt(x);)
-THALWEG_FUNCTION(Asin, asin, kUnrecorded)
-THALWEG_FUNCTION(Acos, acos, kUnrecorded)
-THALWEG_FUNCTION(Atan, atan, kUnrecorded)
-THALWEG_FUNCTION(Sinh, sinh, kUnrecorded)
-THALWEG_FUNCTION(Cosh, cosh, kUnrecorded)
-THALWEG_FUNCTION(Asinh, asinh, kUnrecorded)
-THALWEG_FUNCTION(Acosh, acosh, kUnrecorded)
-THALWEG_FUNCTION(Atanh, atanh, kUnrecorded)
-THALWEG_FUNCTION(Erfc, erfc, kUnrecorded)
+THALWEG_FUNCTION(Asin, asin, kFloats)
+THALWEG_FUNCTION(Acos, acos, kFloats)
+THALWEG_FUNCTION(Atan, atan, kFloats)
+THALWEG_FUNCTION(Sinh, sinh, kFloats)
+THALWEG_FUNCTION(Cosh, cosh, kFloats)
+THALWEG_FUNCTION(Asinh, asinh, kFloats)
+THALWEG_FUNCTION(Acosh, acosh, kFloats)
+THALWEG_FUNCTION(Atanh, atanh, kFloats)
+THALWEG_FUNCTION(Erfc, erfc, kFloats)
 THALWEG_UNARY(Ceil, kFloats, return ceil(x);)
 THALWEG_UNARY(Floor, kFloats, return floor(x);)
 THALWEG_UNARY(Rint, kFloats, return nearbyint(x);)
 
 struct Expm1 {
-  static constexpr RecordedTypes recorded = kFloat32;
+  static constexpr RecordedTypes recorded = kFloats;
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
-    if constexpr (std::is_same_v<Plain<T>, float> || std::is_same_v<T, double>)
+    if constexpr (std::is_floating_point_v<Plain<T>>)
       return vector_math::expm1(x);
     else if constexpr (is_complex<T>) {
       // e^a cos b - 1 = (e^a - 1) cos b - 2 sin^2(b / 2), without the cancellation near zero.
@@ -343,10 +348,10 @@ struct Expm1 {
   }
 };
 struct Log1p {
-  static constexpr RecordedTypes recorded = kFloat32;
+  static constexpr RecordedTypes recorded = kFloats;
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
-    if constexpr (std::is_same_v<Plain<T>, float> || std::is_same_v<T, double>)
+    if constexpr (std::is_floating_point_v<Plain<T>>)
       return vector_math::log1p(x);
     else if constexpr (is_complex<T>) {
       auto a = x.real(), b = x.imag();
@@ -357,17 +362,17 @@ struct Log1p {
   }
 };
 struct Sigmoid {
-  static constexpr RecordedTypes recorded = kFloat32;
+  static constexpr RecordedTypes recorded = kFloats;
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
-    if constexpr (std::is_same_v<Plain<T>, float> || std::is_same_v<T, double>)
+    if constexpr (std::is_floating_point_v<Plain<T>>)
       return vector_math::sigmoid(x);
     else
       return T(1) / (T(1) + std::exp(-x));
   }
 };
 struct Softplus {
-  static constexpr RecordedTypes recorded = kFloat32;
+  static constexpr RecordedTypes recorded = kFloats;
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
     return vector_math::softplus(x);
@@ -473,7 +478,7 @@ THALWEG_BINARY(ReluGrad, kNumbers, return select(b > T(0), a, T(0));)
 THALWEG_UNARY(Relu6, kNumbers, return select(x > T(6), T(6), positive_part(x));)
 THALWEG_BINARY(Relu6Grad, kNumbers, return select((b > T(0)) & (b < T(6)), a, T(0));)
 struct Elu {
-  static constexpr RecordedTypes recorded = kFloat32;
+  static constexpr RecordedTypes recorded = kFloats;
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
     T e = Expm1::apply(x);
@@ -486,7 +491,7 @@ inline constexpr T kSeluScale = T(1.0507009873554804934193349852946);
 template <typename T>
 inline constexpr T kSeluScaleAlpha = T(1.7580993408473768599402175208123);
 struct Selu {
-  static constexpr RecordedTypes recorded = kFloat32;
+  static constexpr RecordedTypes recorded = kFloats;
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
     T e = kSeluScaleAlpha<Plain<T>> * Expm1::apply(x);
@@ -494,7 +499,7 @@ struct Selu {
   }
 };
 THALWEG_BINARY(SeluGrad, kFloats, return select(b < T(0), a*(b + kSeluScaleAlpha<Plain<T>>), a* kSeluScale<Plain<T>>);)
-THALWEG_BINARY(SoftplusGrad, kFloat32, return a * Sigmoid::apply(b);)
+THALWEG_BINARY(SoftplusGrad, kFloats, return a * Sigmoid::apply(b);)
 THALWEG_UNARY(Softsign, kFloats, return x / (T(1) + fabs(x));)
 struct SoftsignGrad {
   static constexpr RecordedTypes recorded = kFloats;
@@ -508,8 +513,8 @@ struct SoftsignGrad {
 // --- Products and quotients in which a first factor of zero wins -----------------------------------------------------
 
 THALWEG_BINARY(Xdivy, kFloats, return select(a == T(0), T(0), a / b);)
-THALWEG_BINARY(Xlogy, kFloat32, return select(a == T(0), T(0), a* Log::apply(b));)
-THALWEG_BINARY(Xlog1py, kFloat32, return select(a == T(0), T(0), a* Log1p::apply(b));)
+THALWEG_BINARY(Xlogy, kFloats, return select(a == T(0), T(0), a* Log::apply(b));)
+THALWEG_BINARY(Xlog1py, kFloats, return select(a == T(0), T(0), a* Log1p::apply(b));)
 
 // --- Comparisons and bits --------------------------------------------------------------------------------------------
 

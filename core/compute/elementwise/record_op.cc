@@ -102,7 +102,7 @@ LaneType lane_type(DType dtype) {
 }
 
 int record_op(Recording& recording, const std::string& op, std::span<const DType> types, DType result,
-              std::span<const int> operands) {
+              std::span<const int> operands, int (*record)(Recording&, Lane, const int*)) {
   const LaneType made = lane_type(result);
   int width = made.width;
   for (DType type : types) {
@@ -124,12 +124,14 @@ int record_op(Recording& recording, const std::string& op, std::span<const DType
     // Small integers would have to be wrapped after each op.
     if (lane.lane == Lane::int32 && lane.memory != Memory::lane) return kNone;
     if (result != types[0] && result != DType::boolean) return kNone;
-    NodeDef def;
-    def.op = op;
-    def.attrs["T"] = types[0];
-    const Elementwise kernel = Registry::global().elementwise(def);
+    if (record == nullptr) {
+      NodeDef def;
+      def.op = op;
+      def.attrs["T"] = types[0];
+      record = Registry::global().elementwise(def).record;
+    }
     const int both[] = {operands[0], operands.size() < 2 ? kNone : operands[1]};
-    if (kernel.record != nullptr) value = kernel.record(recording, lane.lane, both);
+    if (record != nullptr) value = record(recording, lane.lane, both);
     if (value != kNone && made.lane == Lane::float32) value = rounded(recording, result, value);
   }
   return value != kNone && are_lanewise(recording, first) ? value : kNone;

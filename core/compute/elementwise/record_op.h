@@ -23,8 +23,10 @@ struct LaneType {
 LaneType lane_type(DType dtype);
 
 // The value of the op for the values of its operands; code::kNone if it cannot be recorded, or not for whole vectors.
+// `record` is what records the functor; without it the registered kernel's.
 int record_op(code::Recording& recording, const std::string& op, std::span<const DType> types, DType result,
-              std::span<const int> operands);
+              std::span<const int> operands,
+              int (*record)(code::Recording& recording, code::Lane lane, const int* operands) = nullptr);
 
 // Whether `record_op` can do it.
 bool can_record(const std::string& op, std::span<const DType> types, DType result);

@@ -3,8 +3,7 @@
 // Contract: no branches, no calls, no tables; NaN gives NaN, infinities and denormals are right, and the error stays
 // within about two units in the last place of the float64 result (tests/native/test_vector_math.py measures it over
 // the whole range). Those that are templates can also be recorded, for machine code made at run time
-// (code/recorded.h). Sine, cosine and tangent hold up to `kTrigLimit` in magnitude: callers send larger arguments to
-// the standard library. The coefficients are weighted least-maximum fits made for these intervals.
+// (code/recorded.h). The coefficients are weighted least-maximum fits made for these intervals.
 #pragma once
 
 #include <cmath>
@@ -19,16 +18,33 @@
 
 namespace thalweg::vector_math {
 
-using code::Recorded;
-using std::copysign, std::fabs;
+using code::Plain, code::Recorded;
+using std::copysign, std::fabs, std::sqrt;
 
-// V is float, or Recorded<float>; these are the operations on it that are not operators.
+// float, or Recorded<float>; and double.
 template <typename V>
-using Bits = std::conditional_t<code::is_recorded<V>, Recorded<int32_t>, uint32_t>;
+concept Single = std::is_same_v<Plain<V>, float>;
+template <typename V>
+concept Double = std::is_same_v<Plain<V>, double>;
+
+// The operations on these that are not operators.
+template <typename V>
+using Bits = std::conditional_t<code::is_recorded<V>, Recorded<code::SameWidth<Plain<V>>>,
+                                std::make_unsigned_t<code::SameWidth<Plain<V>>>>;
 THALWEG_VECTOR float from_bits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
+THALWEG_VECTOR double from_bits(uint64_t bits) { return __builtin_bit_cast(double, bits); }
 THALWEG_VECTOR uint32_t to_bits(float x) { return __builtin_bit_cast(uint32_t, x); }
+THALWEG_VECTOR uint64_t to_bits(double x) { return __builtin_bit_cast(uint64_t, x); }
 THALWEG_VECTOR float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-THALWEG_VECTOR uint32_t shift_left(uint32_t bits, int count) { return bits << count; }
+THALWEG_VECTOR double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+template <std::unsigned_integral T>
+THALWEG_VECTOR T shift_left(T bits, int count) {
+  return bits << count;
+}
+template <std::unsigned_integral T>
+THALWEG_VECTOR T shift_right(T bits, int count) {
+  return bits >> count;
+}
 THALWEG_VECTOR uint32_t shift_right_signed(uint32_t bits, int count) {
   return static_cast<uint32_t>(static_cast<int32_t>(bits) >> count);
 }
@@ -40,12 +56,24 @@ THALWEG_VECTOR T select(bool truth, T a, std::type_identity_t<T> b) {
 }
 
 inline Recorded<float> from_bits(Recorded<int32_t> bits) { return Recorded<float>::of(bits.value); }
+inline Recorded<double> from_bits(Recorded<int64_t> bits) { return Recorded<double>::of(bits.value); }
 inline Recorded<int32_t> to_bits(Recorded<float> x) { return Recorded<int32_t>::of(x.value); }
-inline Recorded<float> fma(Recorded<float> a, Recorded<float> b, Recorded<float> c) {
+inline Recorded<int64_t> to_bits(Recorded<double> x) { return Recorded<int64_t>::of(x.value); }
+template <typename T>
+Recorded<T> fma(Recorded<T> a, std::type_identity_t<Recorded<T>> b, std::type_identity_t<Recorded<T>> c) {
   return code::record(code::Opcode::fma, a, b.value, c.value);
 }
-inline Recorded<int32_t> shift_left(Recorded<int32_t> bits, int count) {
+template <typename T, std::floating_point U>
+Recorded<T> fma(U a, Recorded<T> b, std::type_identity_t<Recorded<T>> c) {
+  return fma(Recorded<T>(a), b, c);
+}
+template <typename T>
+Recorded<T> shift_left(Recorded<T> bits, int count) {
   return code::record(code::Opcode::shift_left, bits, code::kNone, code::kNone, count);
+}
+template <typename T>
+Recorded<T> shift_right(Recorded<T> bits, int count) {
+  return code::record(code::Opcode::shift_right, bits, code::kNone, code::kNone, count);
 }
 inline Recorded<int32_t> shift_right_signed(Recorded<int32_t> bits, int count) {
   return code::record(code::Opcode::shift_right_signed, bits, code::kNone, code::kNone, count);
@@ -77,7 +105,7 @@ struct ExpReduction {
   V r;
   Bits<V> n;
 };
-template <typename V>
+template <Single V>
 THALWEG_VECTOR ExpReduction<V> reduce_exp(V x) {
   V shifted = fma(x, 1.44269504f, kRounder);
   V n = shifted - kRounder;
@@ -86,7 +114,7 @@ THALWEG_VECTOR ExpReduction<V> reduce_exp(V x) {
 }
 
 // e^r - 1 for a reduced argument.
-template <typename V>
+template <Single V>
 THALWEG_VECTOR V expm1_reduced(V r) {
   V p = fma(V(0.000199137066f), r, 0.00139411166f);
   p = fma(p, r, 0.00833327416f);
@@ -97,35 +125,35 @@ THALWEG_VECTOR V expm1_reduced(V r) {
 }
 
 // 2^n for n in the range of normal numbers.
-template <typename B>
-THALWEG_VECTOR auto power_of_two(B n) {
+template <Single V>
+THALWEG_VECTOR V power_of_two(Bits<V> n) {
   return from_bits(shift_left(n + 127u, 23));
 }
 
-template <typename V>
+template <Single V>
 THALWEG_VECTOR V exp(V x) {
   x = select(x < -104.0f, V(-104.0f), x);
   x = select(x > 89.0f, V(89.0f), x);
   auto [r, n] = reduce_exp(x);
   // Two factors, because 2^n alone leaves the normal range where the result is still a number.
   Bits<V> half = shift_right_signed(n, 1);
-  return (expm1_reduced(r) + 1.0f) * power_of_two(half) * power_of_two(n - half);
+  return (expm1_reduced(r) + 1.0f) * power_of_two<V>(half) * power_of_two<V>(n - half);
 }
 
-template <typename V>
+template <Single V>
 THALWEG_VECTOR V expm1(V x) {
   V y = select(x < -20.0f, V(-20.0f), x);
   y = select(y > 89.0f, V(89.0f), y);
   auto [r, n] = reduce_exp(y);
   V p = expm1_reduced(r);
-  V scale = power_of_two(n - 1u);  // Half of it, because 2^128 is no float.
+  V scale = power_of_two<V>(n - 1u);  // Half of it, because 2^128 is no float.
   V scaled = 2.0f * fma(p, scale, scale - 0.5f);
   V result = select(n == 0, p, scaled);
   return select(x == 0.0f, x, result);
 }
 
 // log(1 + f) for 1 + f in [sqrt(1/2), sqrt(2)], as f + the rest.
-template <typename V>
+template <Single V>
 THALWEG_VECTOR V log1p_rest(V f) {
   V p = fma(V(-0.076355882f), f, 0.127633005f);
   p = fma(p, f, -0.131605953f);
@@ -139,7 +167,7 @@ THALWEG_VECTOR V log1p_rest(V f) {
 }
 
 // log(x) + c for a normal x > 0 and a small correction c.
-template <typename V>
+template <Single V>
 THALWEG_VECTOR V log_normal(V x, V exponent_offset, V c) {
   Bits<V> bits = to_bits(x) - 0x3f3504f3u;
   V e = integer_value(shift_right_signed(bits, 23)) + exponent_offset;
@@ -148,7 +176,7 @@ THALWEG_VECTOR V log_normal(V x, V exponent_offset, V c) {
   return fma(e, 0.693145752f, low + f);
 }
 
-template <typename V>
+template <Single V>
 THALWEG_VECTOR V log(V x) {
   auto tiny = x < 1.17549435e-38f;
   V scaled = select(tiny, x * 8388608.0f, x);
@@ -158,7 +186,7 @@ THALWEG_VECTOR V log(V x) {
   return select(x < kInfinity, result, x);  // Also for NaN.
 }
 
-template <typename V>
+template <Single V>
 THALWEG_VECTOR V log1p(V x) {
   V u = 1.0f + x;
   // The rounding error of the sum, relative to it.
@@ -173,7 +201,7 @@ THALWEG_VECTOR V log1p(V x) {
 // x P(x^2) / Q(x^2), fitted to a relative error of 2e-9 on [-9, 9], beyond which the result rounds to 1. There the
 // quotient is held at that of 9, and the product is cut off: one minimum at either end, where a clamp of x takes three
 // times as many instructions.
-template <typename V>
+template <Single V>
 THALWEG_VECTOR V tanh(V x) {
   V z = x * x;
   z = select(z > 81.0f, V(81.0f), z);
@@ -191,7 +219,7 @@ THALWEG_VECTOR V tanh(V x) {
   return copysign(r, x);
 }
 
-template <typename V>
+template <Single V>
 THALWEG_VECTOR V sigmoid(V x) {
   V e = exp(-fabs(x));
   V numerator = select(x < 0.0f, e, 1.0f);
@@ -199,14 +227,14 @@ THALWEG_VECTOR V sigmoid(V x) {
 }
 
 // log(1 + e^x)
-template <typename V>
+template <Single V>
 THALWEG_VECTOR V softplus(V x) {
   V positive = select(x > 0.0f, x, 0.0f);
   V result = positive + log1p(exp(-fabs(x)));
   return select(x == x, result, x);
 }
 
-template <typename V>
+template <Single V>
 THALWEG_VECTOR V erf(V x) {
   V a = fabs(x), z = x * x;
   V p = fma(V(8.51310251e-05f), z, -0.000817563909f);
@@ -227,57 +255,6 @@ THALWEG_VECTOR V erf(V x) {
   q = fma(q, b, 0.000169205217f);
   V large = copysign(1.0f - exp(q), x);
   return select(a < 0.9f, small, large);
-}
-
-constexpr float kTrigLimit = 8192.0f;
-
-// x = q pi/2 + r with |r| <= pi/4, for |x| <= kTrigLimit.
-struct TrigReduction {
-  float r;
-  uint32_t quadrant;
-};
-THALWEG_VECTOR TrigReduction reduce_trig(float x) {
-  float shifted = fma(x, 0.636619772f, kRounder);
-  float q = shifted - kRounder;
-  float r = fma(q, -1.57079637f, x);
-  r = fma(q, 4.37113883e-08f, r);
-  return {fma(q, 1.71512451e-15f, r), to_bits(shifted)};
-}
-THALWEG_VECTOR float sin_reduced(float r) {
-  float z = r * r;
-  float p = fma(2.71823728e-06f, z, -0.000198393274f);
-  p = fma(p, z, 0.00833332911f);
-  p = fma(p, z, -0.166666672f);
-  return fma(p * z, r, r);
-}
-THALWEG_VECTOR float cos_reduced(float r) {
-  float z = r * r;
-  float p = fma(-2.72095463e-07f, z, 2.47995122e-05f);
-  p = fma(p, z, -0.00138888834f);
-  p = fma(p, z, 0.0416666679f);
-  p = fma(p, z, -0.5f);
-  return fma(p, z, 1.0f);
-}
-
-THALWEG_VECTOR float sin(float x) {
-  auto [r, quadrant] = reduce_trig(x);
-  float value = quadrant & 1u ? cos_reduced(r) : sin_reduced(r);
-  float result = from_bits(to_bits(value) ^ ((quadrant & 2u) << 30));
-  return x == 0.0f ? x : result;
-}
-
-THALWEG_VECTOR float cos(float x) {
-  auto [r, quadrant] = reduce_trig(x);
-  float value = quadrant & 1u ? sin_reduced(r) : cos_reduced(r);
-  return from_bits(to_bits(value) ^ (((quadrant + 1u) & 2u) << 30));
-}
-
-THALWEG_VECTOR float tan(float x) {
-  auto [r, quadrant] = reduce_trig(x);
-  float s = sin_reduced(r), c = cos_reduced(r);
-  bool odd = quadrant & 1u;
-  float result = (odd ? -c : s) / (odd ? s : c);
-  return x == 0.0f ? x : result;
 }
 
 // x^y for 0 < x < infinity and a finite y, by way of logarithms in double.

@@ -41,124 +41,133 @@ inline constexpr V kHuge = kIsWide<V> ? V(1e17) : V(1e9);
 template <typename V>
 THALWEG_VECTOR V atan_rest(V t) {
   V z = t * t;
-  return polynomial(kAtan<V>, z) * z * t;
+  return polynomial(kAtan<Plain<V>>, z) * z * t;
 }
 
 // Around 0, 1 or infinity, whichever is nearest: atan(a) = c + atan((a - tan c) / (1 + a tan c)).
 template <typename V>
 THALWEG_VECTOR V atan(V x) {
-  V a = std::fabs(x);
-  bool far = a > V(kTanThreeEighths), middle = a > V(kTanEighth);
-  V numerator = far ? V(-1) : middle ? a - V(1) : a;
-  V denominator = far ? a : middle ? a + V(1) : V(1);
-  V base = far ? kHalfPi<V> : middle ? V(0.5) * kHalfPi<V> : V(0);
-  V base_rest = far ? kHalfPiRest<V> : middle ? V(0.5) * kHalfPiRest<V> : V(0);
+  using P = Plain<V>;
+  V a = fabs(x);
+  auto far = a > P(kTanThreeEighths), middle = a > P(kTanEighth);
+  V numerator = select(far, V(-1), select(middle, a - P(1), a));
+  V denominator = select(far, a, select(middle, a + P(1), V(1)));
+  V base = select(far, V(kHalfPi<P>), select(middle, V(P(0.5) * kHalfPi<P>), V(0)));
+  V base_rest = select(far, V(kHalfPiRest<P>), select(middle, V(P(0.5) * kHalfPiRest<P>), V(0)));
   V t = numerator / denominator;
-  return std::copysign(base + (t + (atan_rest(t) + base_rest)), x);
+  return copysign(base + (t + (atan_rest(t) + base_rest)), x);
 }
 
 // The angle of the point (x, y), with the signs of zeros and the corners at infinity of the standard library.
 template <typename V>
 THALWEG_VECTOR V atan2(V y, V x) {
-  V ax = std::fabs(x), ay = std::fabs(y);
-  bool steep = ay > ax;
-  V numerator = steep ? ax : ay, denominator = steep ? ay : ax;
+  using P = Plain<V>;
+  V ax = fabs(x), ay = fabs(y);
+  auto steep = ay > ax;
+  V numerator = select(steep, ax, ay), denominator = select(steep, ay, ax);
   V ratio = numerator / denominator;
-  ratio = numerator == denominator ? V(1) : ratio;  // also of two infinities
-  ratio = denominator == V(0) ? V(0) : ratio;
-  bool middle = ratio > V(kTanEighth);
-  V t = middle ? (ratio - V(1)) / (ratio + V(1)) : ratio;
-  V base = middle ? V(0.5) * kHalfPi<V> : V(0), base_rest = middle ? V(0.5) * kHalfPiRest<V> : V(0);
+  ratio = select(numerator == denominator, V(1), ratio);  // also of two infinities
+  ratio = select(denominator == P(0), V(0), ratio);
+  auto middle = ratio > P(kTanEighth);
+  V t = select(middle, (ratio - P(1)) / (ratio + P(1)), ratio);
+  V base = select(middle, V(P(0.5) * kHalfPi<P>), V(0)), base_rest = select(middle, V(P(0.5) * kHalfPiRest<P>), V(0));
   // The angle is turn + sign * (base + t + ...): the large terms are added last.
   V rest = t + (atan_rest(t) + base_rest);
-  base = steep ? kHalfPi<V> - base : base;
-  rest = steep ? kHalfPiRest<V> - rest : rest;
-  bool back = std::copysign(V(1), x) < V(0);
-  V angle = back ? (V(2) * kHalfPi<V> - base) + (V(2) * kHalfPiRest<V> - rest) : base + rest;
-  angle = (x == x) & (y == y) ? angle : std::numeric_limits<V>::quiet_NaN();
-  return std::copysign(angle, y);
+  base = select(steep, kHalfPi<P> - base, base);
+  rest = select(steep, kHalfPiRest<P> - rest, rest);
+  auto back = copysign(V(1), x) < P(0);
+  V angle = select(back, (P(2) * kHalfPi<P> - base) + (P(2) * kHalfPiRest<P> - rest), base + rest);
+  angle = select((x == x) & (y == y), angle, V(std::numeric_limits<P>::quiet_NaN()));
+  return copysign(angle, y);
 }
 
 // asin(s) for |s| <= 1/2, from its square, as s + the rest.
 template <typename V>
 THALWEG_VECTOR V asin_rest(V s, V z) {
-  return polynomial(kAsin<V>, z) * z * s;
+  return polynomial(kAsin<Plain<V>>, z) * z * s;
 }
 
 template <typename V>
 THALWEG_VECTOR V asin(V x) {
-  V a = std::fabs(x);
-  bool large = a > V(0.5);
-  V z = large ? V(0.5) * (V(1) - a) : a * a;  // NaN stays NaN, and a > 1 gives one.
-  V s = large ? std::sqrt(z) : a;
+  using P = Plain<V>;
+  V a = fabs(x);
+  auto large = a > P(0.5);
+  V z = select(large, P(0.5) * (P(1) - a), a * a);  // NaN stays NaN, and a > 1 gives one.
+  V s = select(large, sqrt(z), a);
   V rest = asin_rest(s, z);
-  V result = large ? kHalfPi<V> - V(2) * (s + (rest - V(0.5) * kHalfPiRest<V>)) : s + rest;
-  return std::copysign(result, x);
+  V outside = kHalfPi<P> - P(2) * (s + (rest - P(0.5) * kHalfPiRest<P>));
+  return copysign(select(large, outside, s + rest), x);
 }
 
 template <typename V>
 THALWEG_VECTOR V acos(V x) {
-  V a = std::fabs(x);
-  bool large = a > V(0.5);
-  V z = large ? V(0.5) * (V(1) - a) : a * a;
-  V s = large ? std::sqrt(z) : x;
+  using P = Plain<V>;
+  V a = fabs(x);
+  auto large = a > P(0.5);
+  V z = select(large, P(0.5) * (P(1) - a), a * a);
+  V s = select(large, sqrt(z), x);
   V rest = asin_rest(s, z);
-  V twice = V(2) * (s + rest);
-  V outside = x < V(0) ? V(2) * kHalfPi<V> - (twice - V(2) * kHalfPiRest<V>) : twice;
-  return large ? outside : kHalfPi<V> - (s + (rest - kHalfPiRest<V>));
+  V twice = P(2) * (s + rest);
+  V outside = select(x < P(0), P(2) * kHalfPi<P> - (twice - P(2) * kHalfPiRest<P>), twice);
+  return select(large, outside, kHalfPi<P> - (s + (rest - kHalfPiRest<P>)));
 }
 
 template <typename V>
 THALWEG_VECTOR V sinh(V x) {
-  V a = std::fabs(x);
-  bool is_far = a > V(40);
-  V e = expm1(is_far ? V(0.5) * a : a);  // e^a overflows before its half does: there it is the root's square.
-  V near = V(0.5) * (e + e / (e + V(1)));
-  V far = (V(0.5) * (e + V(1))) * (e + V(1));
-  V result = is_far ? far : near;
-  result = a < kTiny<V> ? a : result;
-  return std::copysign(x == x ? result : x, x);
+  using P = Plain<V>;
+  V a = fabs(x);
+  auto is_far = a > P(40);
+  V e = expm1(select(is_far, P(0.5) * a, a));  // e^a overflows before its half does: there it is the root's square.
+  V near = P(0.5) * (e + e / (e + P(1)));
+  V far = (P(0.5) * (e + P(1))) * (e + P(1));
+  V result = select(is_far, far, near);
+  result = select(a < kTiny<P>, a, result);
+  return copysign(select(x == x, result, x), x);
 }
 
 template <typename V>
 THALWEG_VECTOR V cosh(V x) {
-  V a = std::fabs(x);
-  bool is_far = a > V(40);
-  V e = exp(is_far ? V(0.5) * a : a);
-  V near = V(0.5) * e + V(0.5) / e;
-  V far = (V(0.5) * e) * e;
-  V result = is_far ? far : near;
-  return x == x ? result : x;
+  using P = Plain<V>;
+  V a = fabs(x);
+  auto is_far = a > P(40);
+  V e = exp(select(is_far, P(0.5) * a, a));
+  V near = P(0.5) * e + P(0.5) / e;
+  V far = (P(0.5) * e) * e;
+  V result = select(is_far, far, near);
+  return select(x == x, result, x);
 }
 
 constexpr double kLogTwo = 0.6931471805599453;
 
 template <typename V>
 THALWEG_VECTOR V asinh(V x) {
-  V a = std::fabs(x);
-  bool huge = a > kHuge<V>;
-  V b = huge ? kHuge<V> : a, square = b * b;
-  V near = b + square / (V(1) + std::sqrt(square + V(1)));
-  V result = log1p(huge ? a : near) + (huge ? V(kLogTwo) : V(0));
-  result = a < kTiny<V> ? a : result;
-  return std::copysign(x == x ? result : x, x);
+  using P = Plain<V>;
+  V a = fabs(x);
+  auto huge = a > kHuge<P>;
+  V b = select(huge, V(kHuge<P>), a), square = b * b;
+  V near = b + square / (P(1) + sqrt(square + P(1)));
+  V result = log1p(select(huge, a, near)) + select(huge, V(P(kLogTwo)), V(0));
+  result = select(a < kTiny<P>, a, result);
+  return copysign(select(x == x, result, x), x);
 }
 
 template <typename V>
 THALWEG_VECTOR V acosh(V x) {
-  bool huge = x > kHuge<V>;
-  V b = huge ? kHuge<V> : x, t = b - V(1);
-  V near = t + std::sqrt(t * (t + V(2)));
-  V result = log1p(huge ? x : near) + (huge ? V(kLogTwo) : V(0));
-  return x >= V(1) ? result : std::numeric_limits<V>::quiet_NaN();
+  using P = Plain<V>;
+  auto huge = x > kHuge<P>;
+  V b = select(huge, V(kHuge<P>), x), t = b - P(1);
+  V near = t + sqrt(t * (t + P(2)));
+  V result = log1p(select(huge, x, near)) + select(huge, V(P(kLogTwo)), V(0));
+  return select(x >= P(1), result, V(std::numeric_limits<P>::quiet_NaN()));
 }
 
 template <typename V>
 THALWEG_VECTOR V atanh(V x) {
-  V a = std::fabs(x);
-  V result = V(0.5) * log1p((a + a) / (V(1) - a));
-  result = a < kTiny<V> ? a : result;
-  return std::copysign(x == x ? result : x, x);
+  using P = Plain<V>;
+  V a = fabs(x);
+  V result = P(0.5) * log1p((a + a) / (P(1) - a));
+  result = select(a < kTiny<P>, a, result);
+  return copysign(select(x == x, result, x), x);
 }
 
 }  // namespace thalweg::vector_math

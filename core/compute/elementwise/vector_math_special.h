@@ -135,25 +135,28 @@ inline constexpr double kErfcx<double>[] = {
 // erfc(a) for a >= 1/2.
 template <typename V>
 THALWEG_VECTOR V erfc_far(V a) {
-  const V b = a > V(30) ? V(30) : a;
+  using P = Plain<V>;
+  const V b = select(a > P(30), V(30), a);
   const V square = b * b, lost = fma(b, b, -square);
-  const V scaled = split_polynomial(kErfcx<V>, (b - V(3)) / (b + V(3))) / (V(1) + V(2) * b);
+  const V scaled = split_polynomial(kErfcx<P>, (b - P(3)) / (b + P(3))) / (P(1) + P(2) * b);
   return exp(-square) * (scaled - scaled * lost);
 }
 template <typename V>
 THALWEG_VECTOR V erf_near(V x) {
-  return x * split_polynomial(kErf<V>, x * x);
+  return x * split_polynomial(kErf<Plain<V>>, x * x);
 }
 template <typename V>
 THALWEG_VECTOR V erfc(V x) {
-  const V a = std::fabs(x), far = erfc_far(a < V(0.5) ? V(0.5) : a);
-  const V result = a < V(0.5) ? V(1) - erf_near(x) : x < V(0) ? V(2) - far : far;
-  return x == x ? result : x;
+  using P = Plain<V>;
+  const V a = fabs(x), far = erfc_far(select(a < P(0.5), V(0.5), a));
+  const V result = select(a < P(0.5), P(1) - erf_near(x), select(x < P(0), P(2) - far, far));
+  return select(x == x, result, x);
 }
-THALWEG_VECTOR double erf(double x) {
-  const double a = std::fabs(x), far = 1.0 - erfc_far(a < 1.0 ? 1.0 : a);
-  const double result = a < 1.0 ? erf_near(x) : std::copysign(far, x);
-  return x == x ? result : x;
+template <Double V>
+THALWEG_VECTOR V erf(V x) {
+  const V a = fabs(x), far = 1.0 - erfc_far(select(a < 1.0, V(1), a));
+  const V result = select(a < 1.0, erf_near(x), copysign(far, x));
+  return select(x == x, result, x);
 }
 
 // erfinv(x) / x, from w = -log(1 - x^2), up to 16 for float and 39 for double: a polynomial in w, or in its square root
@@ -257,9 +260,9 @@ THALWEG_VECTOR double lgamma(double x) {
 // log(x) within 1e-10, for a normal x > 0: enough for sums that are rounded to float.
 THALWEG_VECTOR double short_log(double x) {
   constexpr uint64_t root_half = 0x3fe6a09e667f3bcdu, mantissa = 0x000fffffffffffffu;
-  const uint64_t bits = bits_of(x) - root_half, exponent = (bits + (uint64_t{1024} << 52)) >> 52;
-  const double e = double_from(exponent | 0x4330000000000000u) - (4503599627370496.0 + 1024.0);
-  const double f = double_from((bits & mantissa) + root_half) - 1.0;
+  const uint64_t bits = to_bits(x) - root_half, exponent = (bits + (uint64_t{1024} << 52)) >> 52;
+  const double e = from_bits(exponent | 0x4330000000000000u) - (4503599627370496.0 + 1024.0);
+  const double f = from_bits((bits & mantissa) + root_half) - 1.0;
   const double s = f / (2.0 + f), z = s * s;
   double p = fma(2.0 / 11, z, 2.0 / 9);
   p = fma(p, z, 2.0 / 7);

@@ -10,6 +10,7 @@
 #include "compute/linear/factor.h"
 #include "compute/linear/lines.h"
 #include "compute/linear/singular.h"
+#include "compute/matmul/gemm.h"
 
 namespace thalweg::linear {
 namespace {
@@ -36,6 +37,11 @@ Matrix<T> less_product(Matrix<T> c, const Matrix<T>& a, const Matrix<T>& b, int6
 }
 template <typename T>
 Matrix<T> product(const Matrix<T>& a, const Matrix<T>& b, int64_t rows, int64_t inner, int64_t columns, bool parallel) {
+  if constexpr (!is_complex<T>) {
+    Matrix<T> result(rows * columns);
+    gemm<T>(rows, columns, inner, {0, inner, 1}, a.data(), {0, columns, 1}, b.data(), result.data(), parallel);
+    return result;
+  }
   Matrix<T> result = less_product(Matrix<T>(rows * columns), a, b, rows, inner, columns, parallel);
   for (T& x : result) x = -x;
   return result;

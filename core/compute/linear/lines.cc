@@ -6,27 +6,47 @@
 namespace thalweg::linear {
 namespace {
 
-// The columns of a tile: two vectors, or one of complex numbers, whose parts are summed up apart.
-template <typename T>
-constexpr int64_t kColumns = is_complex<T> ? kPerPack<T> : 2 * kPerPack<T>;
+// For complex numbers: the lanes of which real and imaginary parts change places, and the signs of products of those.
+template <typename R, int kBytes, typename Lanes>
+struct Parts;
+template <typename R, int kBytes, size_t... lane>
+struct Parts<R, kBytes, std::index_sequence<lane...>> {
+  using Int = std::conditional_t<sizeof(R) == 4, int32_t, int64_t>;
+  typedef Int Mask __attribute__((vector_size(kBytes)));
+  typedef R Signs __attribute__((vector_size(kBytes)));
+  static constexpr Mask swap = {(lane ^ 1)...};
+  static constexpr Signs signs = {(lane % 2 == 0 ? -1 : 1)...};
+};
+
+// Registers of so many bytes of real numbers.
+template <typename T, int kBytes>
+struct Tile {
+  using R = Real<T>;
+  typedef R Vector __attribute__((vector_size(kBytes), aligned(sizeof(R)), may_alias));
+  static constexpr int64_t kLanes = kBytes / sizeof(R);
+  // The columns of a tile: two vectors, or one of complex numbers, whose parts are summed up apart.
+  static constexpr int64_t kColumns = is_complex<T> ? kLanes / 2 : 2 * kLanes;
+  using PartsOfLanes = Parts<R, kBytes, std::make_index_sequence<kLanes>>;
+};
 
 // Rows that are multiplied together.
 constexpr int64_t kRows = 48;
 
-// A tile of R rows.
-template <int R, typename T>
-void tile(int64_t inner, const T* a, int64_t a_stride, const T* b, int64_t b_stride, T* c, int64_t c_stride) {
-  using V = Pack<T>;
-  constexpr int64_t W = kPerPack<T>;
+// c -= a b for a tile of R rows. Each sum has the same bits for any width of the registers.
+template <int R, typename X, typename T>
+[[gnu::always_inline]] inline void tile(int64_t inner, const T* a, int64_t a_stride, const T* b, int64_t b_stride, T* c,
+                                        int64_t c_stride) {
+  using V = typename X::Vector;
   V sums[R][2] = {};
   for (int64_t k = 0; k < inner; ++k, b += b_stride) {
-    const V b0 = load(b);
+    const auto* row = reinterpret_cast<const V*>(b);
+    const V b0 = row[0];
     V b1;
     if constexpr (is_complex<T>)
-      b1 = swap_parts<Real<T>>(b0);
+      b1 = __builtin_shuffle(b0, X::PartsOfLanes::swap);
     else
-      b1 = load(b + W);
-#pragma GCC unroll 6
+      b1 = row[1];
+#pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
       const T factor = a[r * a_stride + k];
       sums[r][0] += std::real(factor) * b0;
@@ -36,57 +56,89 @@ void tile(int64_t inner, const T* a, int64_t a_stride, const T* b, int64_t b_str
         sums[r][1] += factor * b1;
     }
   }
-#pragma GCC unroll 6
+#pragma GCC unroll 12
   for (int r = 0; r < R; ++r) {
-    T* to = c + r * c_stride;
+    V* to = reinterpret_cast<V*>(c + r * c_stride);
     if constexpr (is_complex<T>) {
-      store(load(to) - (sums[r][0] + PairsOfLanes<Real<T>>::signs * sums[r][1]), to);
+      to[0] -= sums[r][0] + X::PartsOfLanes::signs * sums[r][1];
     } else {
-      store(load(to) - sums[r][0], to);
-      store(load(to + W) - sums[r][1], to + W);
+      to[0] -= sums[r][0];
+      to[1] -= sums[r][1];
     }
   }
+}
+
+// As many rows as there are, for the columns of one tile.
+template <typename X, typename T>
+[[gnu::always_inline]] inline void tiles(int64_t rows, int64_t inner, const T* a, int64_t a_stride, const T* b,
+                                         int64_t b_stride, T* c, int64_t c_stride) {
+  int64_t i = 0;
+  if constexpr (sizeof(typename X::Vector) == 64)
+    for (; i + 12 <= rows; i += 12)
+      tile<12, X>(inner, a + i * a_stride, a_stride, b, b_stride, c + i * c_stride, c_stride);
+  for (; i + 6 <= rows; i += 6) tile<6, X>(inner, a + i * a_stride, a_stride, b, b_stride, c + i * c_stride, c_stride);
+  for (; i + 2 <= rows; i += 2) tile<2, X>(inner, a + i * a_stride, a_stride, b, b_stride, c + i * c_stride, c_stride);
+  for (; i < rows; ++i) tile<1, X>(inner, a + i * a_stride, a_stride, b, b_stride, c + i * c_stride, c_stride);
+}
+template <typename T>
+void column_of_tiles(Tile<T, 32>, int64_t rows, int64_t inner, const T* a, int64_t a_stride, const T* b,
+                     int64_t b_stride, T* c, int64_t c_stride) {
+  tiles<Tile<T, 32>>(rows, inner, a, a_stride, b, b_stride, c, c_stride);
+}
+// For processors with AVX-512.
+template <typename T>
+[[gnu::target("avx512f,avx512dq")]] void column_of_tiles(Tile<T, 64>, int64_t rows, int64_t inner, const T* a,
+                                                         int64_t a_stride, const T* b, int64_t b_stride, T* c,
+                                                         int64_t c_stride) {
+  tiles<Tile<T, 64>>(rows, inner, a, a_stride, b, b_stride, c, c_stride);
+}
+bool has_wide_registers() {
+  static const bool answer = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
+  return answer;
+}
+
+constexpr int64_t kMostPacked = 64;
+
+// Columns from j on, as long as there are enough for a tile; returns where the rest begins.
+template <typename X, typename T>
+int64_t whole_tiles(int64_t j, int64_t rows, int64_t columns, int64_t inner, const T* a, int64_t a_stride, const T* b,
+                    int64_t b_stride, T* c, int64_t c_stride) {
+  T packed[kMostPacked * X::kColumns];
+  for (; j + X::kColumns <= columns; j += X::kColumns) {
+    const T* strip = b + j;
+    int64_t stride = b_stride;
+    // Rows that lie a power of two apart would push each other out of the cache between two tiles.
+    if (inner <= kMostPacked && rows > 6) {
+      for (int64_t k = 0; k < inner; ++k) std::copy_n(strip + k * b_stride, X::kColumns, packed + k * X::kColumns);
+      strip = packed;
+      stride = X::kColumns;
+    }
+    column_of_tiles(X{}, rows, inner, a, a_stride, strip, stride, c + j, c_stride);
+  }
+  return j;
 }
 
 template <typename T>
 void block_of_rows(int64_t rows, int64_t columns, int64_t inner, const T* a, int64_t a_stride, const T* b,
                    int64_t b_stride, T* c, int64_t c_stride) {
-  constexpr int64_t kMostPacked = 64;
-  T packed[kMostPacked * kColumns<T>];
+  using Narrow = Tile<T, 32>;
+  constexpr int64_t width = Narrow::kColumns;
   int64_t j = 0;
-  for (; j + kColumns<T> <= columns; j += kColumns<T>) {
-    const T* strip = b + j;
-    int64_t stride = b_stride;
-    // Rows that lie a power of two apart would push each other out of the cache between two tiles.
-    if (inner <= kMostPacked && rows > 6) {
-      for (int64_t k = 0; k < inner; ++k) std::copy_n(strip + k * b_stride, kColumns<T>, packed + k * kColumns<T>);
-      strip = packed;
-      stride = kColumns<T>;
-    }
-    int64_t i = 0;
-    for (; i + 6 <= rows; i += 6)
-      tile<6>(inner, a + i * a_stride, a_stride, strip, stride, c + i * c_stride + j, c_stride);
-    for (; i + 2 <= rows; i += 2)
-      tile<2>(inner, a + i * a_stride, a_stride, strip, stride, c + i * c_stride + j, c_stride);
-    for (; i < rows; ++i) tile<1>(inner, a + i * a_stride, a_stride, strip, stride, c + i * c_stride + j, c_stride);
-  }
+  if (has_wide_registers())
+    j = whole_tiles<Tile<T, 64>>(j, rows, columns, inner, a, a_stride, b, b_stride, c, c_stride);
+  j = whole_tiles<Narrow>(j, rows, columns, inner, a, a_stride, b, b_stride, c, c_stride);
   if (j == columns) return;
   // The last columns, with zeros beside them.
-  T edge[kRows * kColumns<T>];
-  std::fill_n(edge, rows * kColumns<T>, T(0));
-  for (int64_t i = 0; i < rows; ++i) std::copy_n(c + i * c_stride + j, columns - j, edge + i * kColumns<T>);
-  std::fill_n(packed, std::min(inner, kMostPacked) * kColumns<T>, T(0));
+  T edge[kRows * width], packed[kMostPacked * width];
+  std::fill_n(edge, rows * width, T(0));
+  for (int64_t i = 0; i < rows; ++i) std::copy_n(c + i * c_stride + j, columns - j, edge + i * width);
+  std::fill_n(packed, std::min(inner, kMostPacked) * width, T(0));
   for (int64_t first = 0; first < inner; first += kMostPacked) {
     const int64_t depth = std::min(kMostPacked, inner - first);
-    for (int64_t k = 0; k < depth; ++k)
-      std::copy_n(b + (first + k) * b_stride + j, columns - j, packed + k * kColumns<T>);
-    int64_t i = 0;
-    for (; i + 6 <= rows; i += 6)
-      tile<6>(depth, a + i * a_stride + first, a_stride, packed, kColumns<T>, edge + i * kColumns<T>, kColumns<T>);
-    for (; i < rows; ++i)
-      tile<1>(depth, a + i * a_stride + first, a_stride, packed, kColumns<T>, edge + i * kColumns<T>, kColumns<T>);
+    for (int64_t k = 0; k < depth; ++k) std::copy_n(b + (first + k) * b_stride + j, columns - j, packed + k * width);
+    column_of_tiles(Narrow{}, rows, depth, a + first, a_stride, packed, width, edge, width);
   }
-  for (int64_t i = 0; i < rows; ++i) std::copy_n(edge + i * kColumns<T>, columns - j, c + i * c_stride + j);
+  for (int64_t i = 0; i < rows; ++i) std::copy_n(edge + i * width, columns - j, c + i * c_stride + j);
 }
 
 }  // namespace

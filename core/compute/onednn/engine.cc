@@ -46,16 +46,25 @@ void set_isa_probe(std::function<std::string()> probe) {
   isa_probe = std::move(probe);
 }
 
-const dnnl::engine& onednn_engine() {
-  static std::atomic<const dnnl::engine*> ready{nullptr};
-  if (const dnnl::engine* engine = ready.load(std::memory_order_acquire)) return *engine;
+const std::string& usable_instruction_set() {
+  static std::atomic<const std::string*> known{nullptr};
+  if (const std::string* isa = known.load(std::memory_order_acquire)) return *isa;
   std::function<std::string()> probe;
   {
     std::lock_guard lock(probe_mutex);
     probe = isa_probe;
   }
   // This core is compiled for AVX2, which is therefore safe without a probe.
-  const std::string isa = probe ? probe() : "AVX2";
+  std::string isa = probe ? probe() : "AVX2";
+  static std::once_flag once;
+  std::call_once(once, [&] { known.store(new std::string(std::move(isa)), std::memory_order_release); });
+  return *known.load(std::memory_order_acquire);
+}
+
+const dnnl::engine& onednn_engine() {
+  static std::atomic<const dnnl::engine*> ready{nullptr};
+  if (const dnnl::engine* engine = ready.load(std::memory_order_acquire)) return *engine;
+  const std::string& isa = usable_instruction_set();
   static std::once_flag once;
   std::call_once(once, [&] {
     cap_instruction_set(isa);

@@ -29,6 +29,10 @@ namespace thalweg {
 // Sets the function that names the best instruction set to use, in oneDNN's words ("AVX2").
 void set_isa_probe(std::function<std::string()> probe);
 
+// What that function answers, "AVX2" without one: the best instruction set that works on this machine. Takes the GIL
+// when first called, so no lock may be held. Thread-safe.
+const std::string& usable_instruction_set();
+
 // The engine of the CPU. Thread-safe.
 const dnnl::engine& onednn_engine();
 

@@ -73,8 +73,33 @@ inline typename VectorOf<B>::type load_lanes(const T* p) {
   }
 }
 
+// Lane i combined with lane i + kWidth, for half as many lanes each time, until all are in the first one.
+template <typename R, int kWidth, typename V, size_t... lane>
+[[gnu::always_inline]] inline V fold_halves(V v, std::index_sequence<lane...> lanes) {
+  if constexpr (kWidth == 0)
+    return v;
+  else
+    return fold_halves<R, kWidth / 2>(
+        R::combine(v, __builtin_shufflevector(v, v, ((lane + kWidth) % sizeof...(lane))...)), lanes);
+}
+template <typename R, typename B>
+[[gnu::always_inline]] inline B fold_lanes(typename VectorOf<B>::type all) {
+  constexpr int kHalf = VectorOf<B>::kLanes / 2;
+  typedef B Half __attribute__((vector_size(16)));
+  Half halves[2];
+  std::memcpy(halves, &all, sizeof(all));
+  const Half folded = R::combine(halves[0], halves[1]);
+  return fold_halves<R, kHalf / 2>(folded, std::make_index_sequence<kHalf>{})[0];
+}
+
 constexpr int64_t kReductionBlock = 1024;  // Elements that one Block accumulates at most.
 constexpr int64_t kReductionChunk = 64 * 1024;
+
+// Whether R offers reduce_quickly(elements, n, block) for n elements, a multiple of four vectors: false if it has come
+// upon one that takes the general loop, else the same bits.
+template <typename R, typename T>
+constexpr bool has_quick_run =
+    requires(const T* p, typename R::Block block) { R::reduce_quickly(p, int64_t{}, block); };
 
 // Reduces n contiguous elements.
 template <typename R, typename T>
@@ -88,6 +113,14 @@ typename R::Total reduce_run(const T* p, int64_t n) {
     constexpr int kStep = 4 * kLanes;
     while (n - i >= kStep) {
       const int64_t end = i + std::min(kReductionBlock, n - i) / kStep * kStep;
+      if constexpr (has_quick_run<R, T>) {
+        Block quick;
+        if (R::reduce_quickly(p + i, end - i, quick)) {
+          total = R::merge(total, static_cast<typename R::Total>(quick));
+          i = end;
+          continue;
+        }
+      }
       Vector identity = Vector{} + R::block_identity();
       Vector a = identity, b = identity, c = identity, d = identity;
       for (; i < end; i += kStep) {
@@ -97,11 +130,7 @@ typename R::Total reduce_run(const T* p, int64_t n) {
         d = R::combine(d, R::map(load_lanes<T, Block>(p + i + 3 * kLanes)));
       }
       a = R::combine(R::combine(a, b), R::combine(c, d));
-      Block lanes[kLanes];
-      std::memcpy(lanes, &a, sizeof(lanes));
-      for (int width = kLanes / 2; width > 0; width /= 2)
-        for (int l = 0; l < width; ++l) lanes[l] = R::combine(lanes[l], lanes[l + width]);
-      total = R::merge(total, static_cast<typename R::Total>(lanes[0]));
+      total = R::merge(total, static_cast<typename R::Total>(fold_lanes<R, Block>(a)));
     }
   }
   while (i < n) {
@@ -115,9 +144,10 @@ typename R::Total reduce_run(const T* p, int64_t n) {
 
 constexpr int64_t kReductionTile = 512;  // Columns that are reduced together.
 
-// blocks[j] = combined with row[j] of each of kRows rows, at full vector speed where the type allows it.
+// blocks[j] = combined with row[j] of each of kRows rows, at full vector speed where the type allows it. Meanwhile the
+// elements that follow in `ahead` of these are fetched.
 template <typename R, typename T, int kRows>
-inline void combine_rows(const T* const* rows, int64_t width, typename R::Block* blocks) {
+inline void combine_rows(const T* const* rows, int64_t width, int64_t ahead, typename R::Block* blocks) {
   using Block = typename R::Block;
   int64_t j = 0;
   if constexpr (std::is_arithmetic_v<Block>) {
@@ -126,7 +156,10 @@ inline void combine_rows(const T* const* rows, int64_t width, typename R::Block*
     for (; j + kLanes <= width; j += kLanes) {
       Vector sum;
       std::memcpy(&sum, blocks + j, sizeof(sum));
-      for (int r = 0; r < kRows; ++r) sum = R::combine(sum, R::map(load_lanes<T, Block>(rows[r] + j)));
+      for (int r = 0; r < kRows; ++r) {
+        sum = R::combine(sum, R::map(load_lanes<T, Block>(rows[r] + j)));
+        __builtin_prefetch(reinterpret_cast<const char*>(rows[r] + j) + ahead);
+      }
       std::memcpy(blocks + j, &sum, sizeof(sum));
     }
   }
@@ -171,13 +204,15 @@ struct LoopsOf {
     typename R::Block blocks[kReductionTile];
     std::fill(blocks, blocks + width, R::block_identity());
     int64_t r = 0;
+    // The rows that come next, or what follows in these.
+    const int64_t ahead = rows > 8 ? (offsets[8] - offsets[0]) * static_cast<int64_t>(sizeof(T)) : 2048;
     for (; r + 4 <= rows; r += 4) {
       const T* const four[] = {from + offsets[r], from + offsets[r + 1], from + offsets[r + 2], from + offsets[r + 3]};
-      combine_rows<R, T, 4>(four, width, blocks);
+      combine_rows<R, T, 4>(four, width, ahead, blocks);
     }
     for (; r < rows; ++r) {
       const T* const one[] = {from + offsets[r]};
-      combine_rows<R, T, 1>(one, width, blocks);
+      combine_rows<R, T, 1>(one, width, ahead, blocks);
     }
     for (int64_t j = 0; j < width; ++j) to[j] = R::merge(to[j], static_cast<Total>(blocks[j]));
   }

@@ -18,12 +18,12 @@ constexpr int64_t kShort = 32;
 // e^x for x <= 0, of a form that loops over it vectorize. Results below the normal numbers are 0; NaN stays.
 THALWEG_VECTOR float exp_below_zero(float x) {
   const auto [r, n] = vector_math::reduce_exp(x);
-  const float e = (vector_math::expm1_reduced(r) + 1.0f) * vector_math::power_of_two(n);
+  const float e = (vector_math::expm1_reduced(r) + 1.0f) * vector_math::power_of_two<float>(n);
   return x < -87.33654f ? 0.0f : e;
 }
 THALWEG_VECTOR double exp_below_zero(double x) {
   const auto [r, n] = vector_math::reduce_exp(x);
-  const double e = (vector_math::expm1_reduced(r) + 1.0) * vector_math::power_of_two(n);
+  const double e = (vector_math::expm1_reduced(r) + 1.0) * vector_math::power_of_two<double>(n);
   return x < -708.0 ? 0.0 : e;
 }
 

@@ -9,9 +9,24 @@ namespace thalweg {
 namespace {
 
 // The text of an error is put together apart from the loop: nothing of it is computed on success.
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_index(const SparseInput& x, int64_t i, std::string_view what) {
-  fail(Code::invalid_argument, what, ": indices[", i, "] = ", listed(x.row(i), x.rank),
-       " is out of bounds: need 0 <= index < ", listed(x.sizes));
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_index(const int64_t* index, int64_t i,
+                                                         const std::vector<int64_t>& sizes, std::string_view what) {
+  fail(Code::invalid_argument, what, ": indices[", i, "] = ", listed(index, static_cast<int64_t>(sizes.size())),
+       " is out of bounds: need 0 <= index < ", listed(sizes));
+}
+
+// The number of the first index outside of the shape, or `count`. The compiler knows the rank, unless it is 0.
+template <int kRank>
+int64_t first_outside(const int64_t* indices, int64_t count, const std::vector<int64_t>& sizes) {
+  const int64_t rank = kRank > 0 ? kRank : static_cast<int64_t>(sizes.size());
+  for (int64_t i = 0; i < count; ++i) {
+    bool outside = false;
+    for (int64_t d = 0; d < rank; ++d)
+      outside |= static_cast<uint64_t>(indices[i * rank + d]) >= static_cast<uint64_t>(sizes[d]);
+    if (outside) [[unlikely]]
+      return i;
+  }
+  return count;
 }
 
 }  // namespace
@@ -52,12 +67,14 @@ SparseInput::SparseInput(const Tensor& at, const Tensor& elements, const Tensor&
     widened_ = to_int64s(at.reshaped(Shape{at.num_elements()}));
     indices = widened_.data();
   }
-  for (int64_t i = 0; i < count; ++i) {
-    bool outside = false;
-    for (int64_t d = 0; d < rank; ++d) outside |= static_cast<uint64_t>(row(i)[d]) >= static_cast<uint64_t>(sizes[d]);
-    if (outside) [[unlikely]]
-      refuse_index(*this, i, what);
-  }
+  check_indices(indices, count, sizes, what);
+}
+
+void check_indices(const int64_t* indices, int64_t count, const std::vector<int64_t>& sizes, std::string_view what) {
+  const int64_t first = sizes.size() == 2   ? first_outside<2>(indices, count, sizes)
+                        : sizes.size() == 3 ? first_outside<3>(indices, count, sizes)
+                                            : first_outside<0>(indices, count, sizes);
+  if (first < count) refuse_index(indices + first * static_cast<int64_t>(sizes.size()), first, sizes, what);
 }
 
 std::vector<int64_t> SparseInput::positions() const {

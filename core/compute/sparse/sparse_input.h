@@ -19,6 +19,9 @@ inline std::string listed(const std::vector<int64_t>& numbers) {
 // Throws unless the sizes are a vector without negative ones, whose product an int64 holds.
 std::vector<int64_t> checked_dense_shape(const Tensor& shape, std::string_view what);
 
+// Throws for the first of `count` indices that lies outside of the shape.
+void check_indices(const int64_t* indices, int64_t count, const std::vector<int64_t>& sizes, std::string_view what);
+
 struct SparseInput {
   // Inputs `first` (indices [n, rank], int32 or int64), `first + 1` (values [n]) and `first + 2` (dense shape [rank]).
   // Throws if they do not fit each other, or for an index outside of the shape.

@@ -55,13 +55,23 @@ class PathFinder:
         top, _, rest = name.partition(".")
         if top != _PACKAGE:
             return None
-        if rest.split(".")[0] in TABLES:
+        if rest == "compat.v2" or rest.startswith("compat.v2."):
+            module = _attribute(sys.modules[_PACKAGE], rest)
+        elif rest.split(".")[0] in TABLES:
             module = make_module(rest)
         elif rest.startswith("contrib.") and rest.count(".") > 1:
             module = _contrib_module(rest)
         else:
             module = _library_space(rest)
         return None if module is None else _spec(name, module)
+
+
+def _attribute(module: ModuleType, path: str) -> ModuleType | None:
+    """The namespace at a path of attributes, or None."""
+    found: object = module
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    return found if isinstance(found, ModuleType) else None
 
 
 def _library_space(path: str) -> ModuleType | None:
@@ -138,6 +148,11 @@ def aliased(path: str) -> ModuleType | None:
         path = path.removeprefix(prefix)
     if path in ("compat.v1", "_api.v1"):
         return sys.modules[_PACKAGE]
+    root = sys.modules.get(ALIAS, sys.modules[_PACKAGE])
+    if root is not sys.modules[_PACKAGE] and not path.startswith(("compat.", "python.", "core.")):
+        found = _attribute(root, path)  # `import tensorflow` gives the names of TensorFlow 2.
+        if found is not None:
+            return found
     name = f"{_PACKAGE}.{path}"
     if name in sys.modules:
         return sys.modules[name]

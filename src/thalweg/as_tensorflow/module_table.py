@@ -114,7 +114,7 @@ _PYTHON: Final[dict[str, str]] = {
     "ops.ctc_ops": "tf.nn raw",
     "ops.custom_gradient": "tf",
     "ops.data_flow_ops": "tf raw",
-    "ops.distributions.*": "tf.distributions .tensorflow_modules.distribution_util",
+    "ops.distributions.*": "tf.distributions tf.contrib.distributions .tensorflow_modules.distribution_util",
     "ops.embedding_ops": "tf.nn tf",
     "ops.functional_ops": "tf raw",
     "ops.gen_*": "raw",
@@ -130,6 +130,7 @@ _PYTHON: Final[dict[str, str]] = {
     "ops.init_ops_v2": "tf.initializers tf",
     "ops.inplace_ops": "raw",
     "ops.io_ops": "tf tf.io raw",
+    "ops.linalg.linear_operator_util": ".tensorflow_modules.linear_operator_util tf.linalg",
     "ops.linalg.*": "tf.linalg",
     "ops.linalg_ops_impl": "tf.linalg tf",
     "ops.linalg_ops": "tf tf.linalg raw",
@@ -232,6 +233,8 @@ _PYTHON: Final[dict[str, str]] = {
     "training.slot_creator": ".tensorflow_modules.slot_creator",
     "training.training_ops": "raw",
     "training.training_util": "tf.train tf",
+    "tpu.ops.tpu_ops": "tf.contrib.tpu raw",
+    "tpu.*": "tf.contrib.tpu raw",
     "training.*": "tf.train tf.errors",
     "training.experimental.*": "tf.train tf.train.experimental",
     "util.all_util": ".tensorflow_modules.utilities",
@@ -250,11 +253,11 @@ _PYTHON: Final[dict[str, str]] = {
     "util.tf_inspect": ".tensorflow_modules.inspection",
     "util.tf_should_use": ".tensorflow_modules.decorators",
     "pywrap_tensorflow": "tf.train .tensorflow_modules.errors_status .tensorflow_modules.events_writer",
-    # The debugger is imported by programs that use it only when asked to: its names are missing.
-    "debug.cli.*": "",
-    "debug.lib.*": "",
-    "debug.wrappers.*": "",
-    "debug": "",
+    # Programs import the debugger always and use it when asked to: its sessions say then what there is instead.
+    "debug.cli.*": ".tensorflow_modules.debugger",
+    "debug.lib.*": ".tensorflow_modules.debugger",
+    "debug.wrappers.*": ".tensorflow_modules.debugger",
+    "debug": ".tensorflow_modules.debugger",
     "tf2": ".tensorflow_modules.tf2",
 }
 
@@ -289,7 +292,8 @@ _CONTRIB_FILES: Final = (
     "cudnn_rnn_ops clustering_ops odes alpha_dropout mvn_diag normal bernoulli categorical opt adamax nadam_optimizer "
     "moving_average_optimizer weight_decay_optimizers lars_optimizer external_optimizer batching interleave_ops "
     "summary_ops summary learn_runner experiment export_strategy monitors dnn linear dnn_linear_combined kmeans io "
-    "head constants prediction_key utils tpu tpu_config tpu_context tpu_estimator tpu_function tpu_optimizer bfloat16"
+    "head constants prediction_key utils tpu tpu_config tpu_context tpu_estimator tpu_function tpu_optimizer tpu_ops "
+    "bfloat16"
 )
 CONTRIB_FILES: Final = frozenset(_CONTRIB_FILES.split())
 

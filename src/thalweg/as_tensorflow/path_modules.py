@@ -32,7 +32,7 @@ class PathModule(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+            return _star_names(self._sources)
         if not (name.startswith("__") and name.endswith("__")):
             if name in submodules(self._path):
                 return importlib.import_module(f"{self.__name__}.{name}")
@@ -113,6 +113,24 @@ def _in_source(source: str, name: str, path: str) -> Any:
     if isinstance(found, ModuleType) and source == "tf" and path != "python":
         return _MISSING
     return found
+
+
+def _star_names(sources: list[str]) -> list[str]:
+    """What `from module import *` binds: not all of the top's names and op types, which would hide Python's own."""
+    names: set[str] = set()
+    for source in sources:
+        if source in ("tf", "raw") or "=" in source:
+            continue
+        is_file = source.startswith(".")
+        found = import_if_there(_PACKAGE + source) if is_file else _namespace(source)
+        if not isinstance(found, ModuleType):
+            continue
+        for name in getattr(found, "__all__", None) or dir(found):
+            value = getattr(found, name, _MISSING)
+            own = not is_file or getattr(value, "__module__", None) == found.__name__
+            if own and not name.startswith("_") and value is not _MISSING and not isinstance(value, ModuleType):
+                names.add(name)
+    return sorted(names)
 
 
 def _namespace(source: str) -> Any:

@@ -3,12 +3,15 @@
 from typing import Any
 
 from thalweg.contrib import cluster_resolver as cluster_resolver
+from thalweg.contrib import compiler as compiler
+from thalweg.contrib import copy_graph as copy_graph
 from thalweg.contrib import crf as crf
 from thalweg.contrib import cudnn_rnn as cudnn_rnn
 from thalweg.contrib import data as data
 from thalweg.contrib import deprecated as deprecated
 from thalweg.contrib import distributions as distributions
 from thalweg.contrib import eager as eager
+from thalweg.contrib import estimator as estimator
 from thalweg.contrib import factorization as factorization
 from thalweg.contrib import feature_column as feature_column
 from thalweg.contrib import framework as framework
@@ -25,14 +28,18 @@ from thalweg.contrib import metrics as metrics
 from thalweg.contrib import nn as nn
 from thalweg.contrib import opt as opt
 from thalweg.contrib import predictor as predictor
+from thalweg.contrib import resampler as resampler
 from thalweg.contrib import rnn as rnn
 from thalweg.contrib import seq2seq as seq2seq
 from thalweg.contrib import slim as slim
+from thalweg.contrib import solvers as solvers
 from thalweg.contrib import sparsemax as sparsemax
 from thalweg.contrib import staging as staging
 from thalweg.contrib import stateless as stateless
 from thalweg.contrib import summary as summary
 from thalweg.contrib import tensorboard as tensorboard
+from thalweg.contrib import testing as testing
+from thalweg.contrib import tfprof as tfprof
 from thalweg.contrib import tpu as tpu
 from thalweg.contrib import training as training
 from thalweg.contrib import util as util

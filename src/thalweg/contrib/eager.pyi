@@ -18,6 +18,7 @@ from thalweg.graph.tensor_spec import TensorSpec as TensorSpec
 from thalweg.state.variable import Variable as Variable
 from thalweg.eager.contrib_names import async_clear_error as async_clear_error
 from thalweg.eager.contrib_names import async_wait as async_wait
+from thalweg.eager.contrib_names import connect_to_remote_host as connect_to_remote_host
 from thalweg.autodiff.custom_gradient import custom_gradient as custom_gradient
 from thalweg.functions.traced_function import function as _defun_
 defun = _defun_

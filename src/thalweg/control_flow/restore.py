@@ -60,10 +60,15 @@ class _Restorer:
         exits = {self._tensor(name).op.inputs[0].op: self._tensor(name) for name in proto.loop_exit_names}
         for name in proto.loop_enter_names:
             enter = self._tensor(name)
+            initial = enter.op.inputs[0].op
+            if initial._control_flow_context is loop:  # TensorFlow lists the counter's among the loop's own values.
+                initial._control_flow_context = loop.outer_context
             merge = next(op for op in enter.consumers() if op.op_def.flow is Flow.MERGE)
             variable = LoopVariable(enter, merge.outputs[0])
             switch = next(op for op in merge.outputs[0].consumers() if op.op_def.flow is Flow.SWITCH)
-            variable.body = next(op for op in switch.outputs[1].consumers() if op.type == "Identity").outputs[0]
+            # TensorFlow's loops of gradients use the Switch's output as it is.
+            identities = [op for op in switch.outputs[1].consumers() if op.type == "Identity"]
+            variable.body = identities[0].outputs[0] if identities else switch.outputs[1]
             variable.next = merge.inputs[1].op.inputs[0]
             for op in (enter.op, merge, switch, variable.body.op, merge.inputs[1].op):
                 op._control_flow_context = loop

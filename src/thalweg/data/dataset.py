@@ -113,6 +113,18 @@ class Dataset:
     def __bool__(self) -> bool:
         return True
 
+    def cardinality(self) -> Tensor:
+        """How many elements there are: -1 without end, -2 if that is not known."""
+        return apply_one("DatasetCardinality", self._variant_tensor)
+
+    def __len__(self) -> int:
+        if not executing_eagerly():
+            raise TypeError("A dataset has a length only when eager execution is enabled: see `cardinality`.")
+        count = int(self.cardinality())
+        if count < 0:
+            raise TypeError("The dataset is infinite." if count == -1 else "The dataset length is unknown.")
+        return count
+
     # Sources.
 
     @staticmethod
@@ -160,8 +172,9 @@ class Dataset:
 
     @staticmethod
     def from_generator(
-        generator: Callable[..., Any], output_types: Any, output_shapes: Any = None, args: Any = None
-    ) -> Dataset:
+        generator: Callable[..., Any], output_types: Any = None, output_shapes: Any = None, args: Any = None,
+        output_signature: Any = None,
+    ) -> Dataset:  # fmt: skip
         """The elements that a Python generator yields; see `thalweg.data.generator`.
 
         Args:
@@ -169,10 +182,16 @@ class Dataset:
             output_types: The structure of the elements, with types.
             output_shapes: The same with shapes; unknown if None.
             args: Tensors whose values the function gets as arrays.
+            output_signature: TensorSpecs, in place of types and shapes.
 
         Returns:
             A Dataset.
         """
+        if output_signature is not None:
+            output_types = structure.map_structure(lambda spec: spec.dtype, output_signature)
+            output_shapes = structure.map_structure(lambda spec: spec.shape, output_signature)
+        elif output_types is None:
+            raise TypeError("from_generator needs `output_signature` or `output_types`.")
         return Dataset(*generated(generator, output_types, output_shapes, args))
 
     @staticmethod
@@ -309,12 +328,16 @@ class Dataset:
 
     # Grouping.
 
-    def batch(self, batch_size: Any, drop_remainder: Any = False) -> Dataset:
+    def batch(
+        self, batch_size: Any, drop_remainder: Any = False, num_parallel_calls: Any = None, deterministic: Any = None
+    ) -> Dataset:
         """Consecutive elements stacked along a new first dimension.
 
         Args:
             batch_size: How many elements make a batch.
             drop_remainder: Whether to leave out a last batch that is smaller; its size is then static.
+            num_parallel_calls: Has no effect.
+            deterministic: Has no effect.
 
         Returns:
             A Dataset.

@@ -73,7 +73,7 @@ def map_and_batch(
 
 @export("data.experimental.shuffle_and_repeat")
 def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> Transformation:
-    """`shuffle` and `repeat` in one, which mixes the end of one round with the beginning of the next."""
+    """`shuffle` and `repeat` in one, which fills its buffer with the next round before one is over."""
 
     def transformed(dataset: Dataset) -> Dataset:
         size = int64(buffer_size, "buffer_size")

@@ -129,7 +129,7 @@ class SurvivorAgreement:
         self.generation, self.members = formed.generation, formed.members
         self._bases = [*(each for each in self._bases if each != formed.members), formed.members]
         if not self.tasks:
-            self.established(formed.generation)  # Nobody will say so.
+            self.established(formed.generation)  # A group without tasks has no member that would report it.
         self._hear_of(formed.generation)
         self._has_left = False
         if self._heard is not None and self._heard[1] <= formed.generation:
@@ -166,7 +166,7 @@ class SurvivorAgreement:
             fallback: The members if no generation is known.
             now: The time, in seconds.
             timeout: How long to try.
-            is_newcomer: Whether to end if nobody knows of a group.
+            is_newcomer: Whether to end if no member knows of a group.
         """
         assert self._attempt is None
         self._attempt = Attempt(own, now + timeout, tuple(fallback), is_newcomer)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from thalweg.distributions.distribution import (
     FULLY_REPARAMETERIZED,
     NOT_REPARAMETERIZED,
     Distribution,
     RegisterKL,
+    another_seed,
     checked,
     tf_,
 )
@@ -128,7 +131,7 @@ class StudentT(_LocationScale):
     def _sample(self, count: Any, seed: int | None) -> Any:
         normal = tf_.random_normal(self._sample_shape(count), dtype=self.dtype, seed=seed)
         df = self._broadcast_to_batch(self.df)
-        chi2 = tf_.random_gamma([count], 0.5 * df, beta=0.5, dtype=self.dtype, seed=None if seed is None else seed + 1)
+        chi2 = tf_.random_gamma([count], 0.5 * df, beta=0.5, dtype=self.dtype, seed=another_seed(seed, "student_t"))
         return self.loc + self.scale * normal / tf_.sqrt(chi2 / df)
 
     def _log_prob(self, x: Any) -> Any:
@@ -266,8 +269,10 @@ class Exponential(Gamma):
         self._init(tf_.ones_like(rate), rate, validate_args, allow_nan_stats, name, parameters)
 
     def _sample(self, count: Any, seed: int | None) -> Any:
-        # 1 - u is in (0, 1]: the logarithm of 0 must not be taken.
-        return -tf_.log1p(-tf_.random_uniform(self._sample_shape(count), dtype=self.dtype, seed=seed)) / self.rate
+        # The logarithm of 0 must not be taken.
+        tiny = float(np.finfo(self.dtype.as_numpy_dtype).tiny)
+        u = tf_.random_uniform(self._sample_shape(count), tiny, 1.0, self.dtype, seed)
+        return -tf_.log(u) / self.rate
 
     def _log_prob(self, x: Any) -> Any:
         return tf_.log(self.rate) - self.rate * x
@@ -302,7 +307,7 @@ class Beta(Distribution):
     def _sample(self, count: Any, seed: int | None) -> Any:
         a, b = self._broadcast_to_batch(self.concentration1), self._broadcast_to_batch(self.concentration0)
         x = tf_.random_gamma([count], a, dtype=self.dtype, seed=seed)
-        y = tf_.random_gamma([count], b, dtype=self.dtype, seed=None if seed is None else seed + 1)
+        y = tf_.random_gamma([count], b, dtype=self.dtype, seed=another_seed(seed, "beta"))
         return x / (x + y)
 
     def _log_norm(self) -> Any:

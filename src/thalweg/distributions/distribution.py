@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -190,6 +191,14 @@ class Distribution:
     def _broadcast_to_batch(self, tensor: Any) -> Any:
         """A statistic, repeated for the whole batch."""
         return tensor + tf_.zeros(self.batch_shape_tensor(), tensor.dtype)
+
+
+def another_seed(seed: int | None, salt: str) -> int | None:
+    """The seed of a second random op of one sample: TensorFlow's, so that equal seeds give equal samples."""
+    if seed is None:
+        return None
+    digest = hashlib.md5(f"{seed}{salt}".encode(), usedforsecurity=False).hexdigest()
+    return int(digest[:8], 16) & 0x7FFFFFFF
 
 
 def checked(tensor: Any, validate: bool, *checks: Callable[[Any], Any]) -> Any:

@@ -51,6 +51,37 @@ def num_gpus() -> int:
     return sum("/device:GPU:" in name for name in list_devices())
 
 
+@export("contrib.eager.connect_to_remote_host")
+def connect_to_remote_host(remote_host: str | None = None, job_name: str = "worker") -> None:
+    """Lets `tf.device("/job:worker/task:1")` run ops and functions on the tasks of a cluster.
+
+    What they return stays on the task until somebody looks at it.
+
+    Args:
+        remote_host: The target of any server of the cluster (`server.target`), or its address; None ends the
+            connection: values that are on the tasks are gone.
+        job_name: Has no effect: the server knows the jobs.
+
+    Raises:
+        errors.OpError: If there is no server.
+
+    Example:
+        >>> workers, _ = tf.test.create_local_cluster(num_workers=2, num_ps=0)
+        >>> with tf.eager():
+        ...     tf.contrib.eager.connect_to_remote_host(workers[0].target)
+        ...     with tf.device("/job:worker/task:1"):
+        ...         x = tf.add([1.0, 2.0], 1.0)
+        ...         y = x * x  # Both are on the task.
+        ...     print(y.numpy())
+        ...     tf.contrib.eager.connect_to_remote_host(None)
+        [4. 9.]
+        >>> for server in workers:
+        ...     server.stop()
+    """
+    target = remote_host if remote_host is None or "://" in remote_host else f"grpc://{remote_host}"
+    eager_graph().executor.connect_tasks(target)  # type: ignore[attr-defined]
+
+
 @export("contrib.eager.async_wait")
 def async_wait() -> None:
     """Returns when all ops that this thread has called have run.

@@ -110,7 +110,7 @@ class RunConfig:
         self.session_creation_timeout_secs = session_creation_timeout_secs
         self.train_distribute = self.eval_distribute = None
         self._check()
-        described = _read_tf_config()
+        described = read_tf_config()
         self._read_cluster(described)
         self.model_dir = _model_dir(model_dir, described.get("model_dir"))
 
@@ -228,7 +228,12 @@ class RunConfig:
         return changed
 
 
-def _read_tf_config() -> dict[str, Any]:
+def read_tf_config() -> dict[str, Any]:
+    """What the environment variable TF_CONFIG says; empty if it is not set.
+
+    Raises:
+        ValueError: If it is no JSON object.
+    """
     try:
         described = json.loads(os.environ.get("TF_CONFIG") or "{}")
     except ValueError as e:

@@ -145,6 +145,9 @@ def call(graph_function: GraphFunction, tensors: Sequence[Tensor]) -> Any:
     return nest.map_structure(lambda part: None if part is None else next(left), structure, expand_composites=True)
 
 
+calls_run_at_once = False  # Whether calls run the Python function itself; see `tf.config.run_functions_eagerly`.
+
+
 class TracedFunction:
     """A Python function and its traces: the result of `tf.function`."""
 
@@ -178,6 +181,8 @@ class TracedFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Adds a call to the default graph."""
+        if calls_run_at_once:
+            return self.python_function(*args, **kwargs)
         at_once = executing_eagerly() and not kwargs
         key = eager_tensor.types_and_shapes(args) if at_once else None
         known = self._known_calls.get(key) if key is not None else None
@@ -190,6 +195,10 @@ class TracedFunction:
         if key is not None and all(map(operator.is_, flat, args)) and len(flat) == len(args):
             self._known_calls[key] = concrete, self._traces[get_default_graph()]
         return call(concrete.function, [convert_to_tensor(v) for v in flat if is_tensor(v)])
+
+    def experimental_get_tracing_count(self) -> int:
+        """How often the function has been traced in the default graph."""
+        return len(self.concrete_functions())
 
     def concrete_functions(self) -> list[ConcreteFunction]:
         """The traces of the default graph; if it has an input_signature, there is one."""

@@ -158,6 +158,8 @@ def graph_of(values: Iterable[Any]) -> Graph:
                 "within one `with graph.as_default()` block."
             )
     if eager is not None and (not stack or stack[-1]._executes):
+        if graph is not None and graph._takes_values:
+            return graph
         if graph is not None:
             raise TypeError(
                 f"{found} is a tensor of a graph: it has no value that an op could take together with {eager!r}. Build "

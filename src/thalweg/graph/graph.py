@@ -44,6 +44,7 @@ class Graph(ElementLookup, CollectionStore):
     _building_function = False  # The same as `building_function`, without the call.
     _executes = False  # Whether operations run at once: of the EagerGraph.
     _is_special = False  # Whether one of the two holds.
+    _takes_values = False  # Whether ops on its tensors may take eager tensors, outside of its blocks.
 
     def __init__(self) -> None:
         """Creates an empty graph."""
@@ -55,6 +56,7 @@ class Graph(ElementLookup, CollectionStore):
         self._collections: dict[Any, list[Any]] = {}
         self._scopes = scopes.ScopeState()
         self._version = 0
+        self._seed_shift = 0
         self._mutations = 0  # Changes to existing nodes: compiled steps made before are out of date.
         self._finalized = False
         self._unfeedable: set[Tensor] = set()
@@ -361,8 +363,12 @@ class Graph(ElementLookup, CollectionStore):
         return len(self._operations)
 
     def _next_seed(self) -> int:
-        """The seed of a random op without one of its own."""
-        return len(self._operations)
+        """The seed of a random op without one of its own: how many operations TensorFlow would have by now."""
+        return len(self._operations) + self._seed_shift
+
+    def _shift_seeds(self, count: int) -> None:
+        """Says that TensorFlow makes `count` operations that are not made here, or fewer than here."""
+        self._seed_shift += count
 
     @property
     def building_function(self) -> bool:

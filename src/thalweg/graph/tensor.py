@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from thalweg.graph.default_stack import AnySession, get_default_session
 from thalweg.graph.definitions.op_registry import export
@@ -40,7 +40,7 @@ class Tensor:
     # NumPy arrays on the left of an operator leave the operation to us.
     __array_priority__ = 100
 
-    OVERLOADABLE_OPERATORS = OVERLOADABLE_OPERATORS
+    OVERLOADABLE_OPERATORS: ClassVar[set[str]] = set(OVERLOADABLE_OPERATORS)  # packages copy and change it
 
     def __init__(self, op: Operation, value_index: int, dtype: DType, shape: TensorShape) -> None:
         """Used by the graph only."""
@@ -158,6 +158,8 @@ class Tensor:
             "conditioned on the value of a tensor."
         )
 
+    __nonzero__ = __bool__  # Python 2's name: packages take it from the class.
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         raise NotImplementedError(
             f"Cannot convert a symbolic Tensor ({self.name}) to a numpy array. Run it in a session, `sess.run(t)` or "
@@ -225,6 +227,17 @@ class Tensor:
         setattr(cls, operator, function)
 
     _override_operator = override_operator
+
+    if not TYPE_CHECKING:  # A type checker is to see attributes that do not exist.
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "numpy":
+                raise AttributeError(
+                    f"'{self.name}' has no `numpy()`: it is a tensor of a graph, or of a function while that is "
+                    "traced, and gets its values in each run. Compute with it, return it, or look at it in a function "
+                    "that `tf.py_function` calls."
+                )
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
 
 def name_of_op(tensor: Tensor, otherwise: str = "eager") -> str:

@@ -179,6 +179,29 @@ class Dimension:
         return Dimension, (self._value,)
 
 
+# Whether items of shapes are integers, as in TensorFlow 2; see `version_two.switches`.
+items_are_integers = False
+
+
+class Size(int):
+    """A size in a shape where items are integers; knows what code for Dimensions asks for."""
+
+    @property
+    def value(self) -> int:
+        """The number."""
+        return int(self)
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Whether another one is equal, or not known."""
+        return Dimension(self).is_compatible_with(other)
+
+
+def _item(size: int | None) -> Dimension:
+    if items_are_integers:
+        return None if size is None else Size(size)  # type: ignore[return-value]
+    return Dimension(size)
+
+
 class TensorShape:
     """What is known of a tensor's shape before a step runs: all of it, the rank and some dimensions, or nothing.
 
@@ -378,6 +401,8 @@ class TensorShape:
     def __iter__(self) -> Iterator[Dimension]:
         if self._dims is None:
             raise ValueError("Cannot iterate over a shape with unknown rank.")
+        if items_are_integers:
+            return iter([None if d is None else Size(d) for d in self._dims])  # type: ignore[misc]
         return iter([Dimension(d) for d in self._dims])
 
     @overload
@@ -386,9 +411,11 @@ class TensorShape:
     def __getitem__(self, key: Any) -> Dimension: ...
     def __getitem__(self, key: Any) -> TensorShape | Dimension:
         if self._dims is not None:
-            return TensorShape._of(self._dims[key]) if isinstance(key, slice) else Dimension(self._dims[key])
+            if isinstance(key, slice):
+                return TensorShape._of(self._dims[key])
+            return _item(self._dims[key])
         if not isinstance(key, slice):
-            return Dimension(None)
+            return _item(None)
         # Of a slice of an unknown shape only the length can be known, and only where it counts from the front.
         start, stop = key.start or 0, key.stop
         if key.step is not None:
@@ -420,12 +447,13 @@ class TensorShape:
     __concat__ = __add__
 
     def __repr__(self) -> str:
-        return f"TensorShape({self.dims})"
+        return f"TensorShape({self.as_list() if items_are_integers and self._dims is not None else self.dims})"
 
     def __str__(self) -> str:
         if self._dims is None:
             return "<unknown>"
-        inner = ", ".join(["?" if d is None else str(d) for d in self._dims])
+        unknown = "None" if items_are_integers else "?"
+        inner = ", ".join([unknown if d is None else str(d) for d in self._dims])
         return f"({inner},)" if len(self._dims) == 1 else f"({inner})"
 
     def __reduce__(self) -> tuple[type[TensorShape], tuple[Dims]]:

@@ -7,6 +7,7 @@ from typing import Any
 from thalweg.graph import dtypes
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
+from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape, as_shape
 
@@ -30,8 +31,8 @@ class TensorSpec:
 
     @classmethod
     def from_tensor(cls, tensor: Tensor, name: str | None = None) -> TensorSpec:
-        """The description of a tensor of the graph."""
-        return cls(tensor.shape, tensor.dtype, name or tensor.op.name)
+        """The description of a tensor."""
+        return cls(tensor.shape, tensor.dtype, name or (None if isinstance(tensor, EagerTensor) else tensor.op.name))
 
     @classmethod
     def from_spec(cls, spec: TensorSpec, name: str | None = None) -> TensorSpec:

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.func_graph import outermost
 from thalweg.keras.public_names import tf
+from thalweg.keras.symbolic_graph import forget_symbolic_graph, runs_at_once
 
 _settings: Final[dict[str, Any]] = {"floatx": "float32", "epsilon": 1e-7, "image_data_format": "channels_last"}
 _phases: Final[weakref.WeakKeyDictionary[Any, Any]] = weakref.WeakKeyDictionary()
@@ -60,11 +62,18 @@ def set_image_data_format(data_format: str) -> None:
 @export("keras.backend.learning_phase")
 def learning_phase() -> Any:
     """Whether this is training: a placeholder of the graph that is False unless fed, or what was set."""
-    graph = tf.get_default_graph()
+    graph = _graph_of_phase()
     if graph not in _phases:
+        if runs_at_once():
+            return 0
         with tf.name_scope(None), tf.control_dependencies(None):
             _phases[graph] = tf.placeholder_with_default(False, shape=(), name="keras_learning_phase")
     return _phases[graph]
+
+
+def _graph_of_phase() -> Any:
+    """The default graph; that of the program where ops run at once, also in functions."""
+    return outermost(tf.get_default_graph()) if runs_at_once() else tf.get_default_graph()
 
 
 @export("keras.backend.set_learning_phase")
@@ -72,14 +81,14 @@ def set_learning_phase(value: Any) -> None:
     """Fixes the learning phase of the default graph: 0 for inference, 1 for training."""
     if value not in (0, 1):
         raise ValueError("Expected learning phase to be 0 or 1.")
-    _phases[tf.get_default_graph()] = int(value)
+    _phases[_graph_of_phase()] = int(value)
 
 
 @export("keras.backend.learning_phase_scope")
 @contextlib.contextmanager
 def learning_phase_scope(value: Any) -> Iterator[None]:
     """A scope in which the learning phase of the default graph has a value."""
-    graph = tf.get_default_graph()
+    graph = _graph_of_phase()
     before = _phases.get(graph)
     set_learning_phase(value)
     try:
@@ -109,12 +118,22 @@ def set_session(session: Any) -> None:
     _given_sessions[:] = [session]
 
 
+class _ValuesAtHand:
+    """What stands in the place of a session where ops run at once: tensors and variables have their values."""
+
+    def run(self, fetches: Any, feed_dict: Any = None) -> Any:
+        return tf.nest.map_structure(lambda each: each.numpy() if hasattr(each, "numpy") else each, fetches)
+
+
 @export("keras.backend.get_session")
 def get_session(op_input_list: Any = ()) -> Any:
     """The session that Keras uses: the default one, the one that was set, or one of its own for the default graph.
 
-    Variables of layers that were never initialized are initialized in it.
+    Variables of layers that were never initialized are initialized in it. Where ops run at once, an object whose `run`
+    gives the values of tensors and variables.
     """
+    if tf.executing_eagerly():
+        return _ValuesAtHand()
     session = tf.get_default_session()
     graph = tf.get_default_graph() if session is None else session.graph
     if session is None and _given_sessions and _given_sessions[0].graph is graph:
@@ -146,5 +165,6 @@ def clear_session() -> None:
         session.close()
     _given_sessions.clear()
     _own_sessions.clear()
-    if tf.get_default_session() is None:
+    forget_symbolic_graph()
+    if tf.get_default_session() is None and not tf.executing_eagerly():
         tf.reset_default_graph()

@@ -6,6 +6,7 @@ do not share them. Losses and updates are the layer's, and join no collection.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import threading
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from thalweg.keras.backend_state import floatx, get_session
 from thalweg.keras.initializer_classes import initializer_of
 from thalweg.keras.public_names import tf
 from thalweg.keras.regularizers_and_constraints import constraints, regularizer_of
+from thalweg.keras.symbolic_graph import SymbolicGraph, is_symbolic, runs_at_once, symbolic_graph
 
 _context: Final = threading.local()
 
@@ -35,7 +37,7 @@ class Call(NamedTuple):
 
 
 def _notes(graph: Any, kind: str) -> dict[Any, Any]:
-    notes: dict[Any, Any] = graph._attachments.setdefault(f"keras_{kind}", {})
+    notes: dict[Any, Any] = vars(graph).setdefault(f"_keras_{kind}", {})
     return notes
 
 
@@ -122,13 +124,19 @@ class Layer(tf.layers.Layer):
         penalty = regularizer_of(regularizer)
         if penalty is not None:
             with tf.name_scope(f"{name}/Regularizer"):
-                self.add_loss(penalty(variable))
+                self.add_loss((lambda: penalty(variable)) if runs_at_once() else penalty(variable))
         self._list_variable(variable, flag)
         return variable
 
     def add_loss(self, losses: Any, inputs: Any = None) -> None:
         """Adds to the losses of the layer."""
+        at_once = runs_at_once()
         for loss in losses if isinstance(losses, (list, tuple)) else [losses]:
+            if at_once and (callable(loss) and not isinstance(loss, tf.Tensor)):
+                self._losses.append((loss, True))  # Computed when asked for.
+                continue
+            if is_symbolic(loss) and getattr(_context, "inside", 0) > 0:
+                continue  # The call of a layer adds it again whenever it is repeated.
             value = loss() if callable(loss) and not isinstance(loss, tf.Tensor) else loss
             if value is not None:
                 self._losses.append((tf.convert_to_tensor(value), inputs is None))
@@ -137,7 +145,7 @@ class Layer(tf.layers.Layer):
         """Adds operations that a training step should run."""
         for update in updates if isinstance(updates, (list, tuple)) else [updates]:
             operation = update() if callable(update) and not isinstance(update, tf.Tensor) else update
-            if operation is not None:
+            if operation is not None and not runs_at_once():
                 self._updates.append((operation, inputs is None))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
@@ -148,6 +156,7 @@ class Layer(tf.layers.Layer):
 
     def _call_in_scope(self, inputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         given = dict(kwargs)
+        at_once = runs_at_once()
         parameters = inspect.signature(self.call).parameters
         outer = getattr(_context, "training", None)
         inside = getattr(_context, "inside", 0)
@@ -165,6 +174,8 @@ class Layer(tf.layers.Layer):
         if "training" in parameters and kwargs.get("training") is None and len(args) < _place(parameters, "training"):
             kwargs["training"] = outer
         try:
+            if at_once and not inside:
+                self._forget_losses()
             _context.inside = inside + 1
             _context.training = kwargs.get("training", outer)
             with tf.name_scope(self._name):
@@ -186,10 +197,21 @@ class Layer(tf.layers.Layer):
         finally:
             _context.inside = inside
             _context.training = outer
+        if at_once and not isinstance(tf.get_default_graph(), SymbolicGraph):
+            if first:
+                self._first_output = tf.nest.map_structure(_shape_for_any_batch, outputs)
+            return outputs
         self._record_call(inputs, outputs)
         if not inside:
             self._note_call(Call(self, inputs, args, given, outputs))
         return outputs
+
+    def _forget_losses(self) -> None:
+        """Drops what the last call added; penalties of weights stay, and what a program added to a described model."""
+        self._losses = [each for each in self._losses if not isinstance(each[0], tf.Tensor) or is_symbolic(each[0])]
+        for layer in self._sublayers():
+            if isinstance(layer, Layer):
+                layer._forget_losses()
 
     def _regularize_activity(self, inputs: Any, outputs: Any) -> None:
         """Adds the penalty of the outputs to the losses: the mean over the examples of a batch."""
@@ -234,7 +256,7 @@ class Layer(tf.layers.Layer):
 
     @property
     def _own_losses(self) -> list[Any]:
-        return [loss for loss, _ in self._losses]
+        return [loss() if callable(loss) else loss for loss, _ in self._losses if not is_symbolic(loss)]
 
     @property
     def _own_updates(self) -> list[Any]:
@@ -324,6 +346,11 @@ def _place(parameters: Any, name: str) -> int:
     return list(parameters).index(name) or 1
 
 
+def _shape_for_any_batch(output: Any) -> Any:
+    sizes = tf.TensorShape(getattr(output, "shape", None))
+    return None if sizes.ndims is None else (None, *sizes.as_list()[1:]) if sizes.ndims else ()
+
+
 def _layers_in(value: Any) -> Iterator[Any]:
     if isinstance(value, tf.layers.Layer):
         yield value
@@ -357,7 +384,9 @@ class InputLayer(Layer):
         if input_tensor is None:
             shape = batch_input_shape if batch_input_shape is not None else (batch_size, *(input_shape or ()))
             kind = dtype or floatx()
-            input_tensor = tf.sparse_placeholder(kind, shape, base) if sparse else tf.placeholder(kind, shape, base)
+            with symbolic_graph().as_default() if tf.executing_eagerly() else contextlib.nullcontext():
+                make = tf.sparse_placeholder if sparse else tf.placeholder
+                input_tensor = make(kind, shape, base)
         self._batch_input_shape = tuple(input_tensor.shape.as_list()) if input_tensor.shape.ndims is not None else None
         self.built = True
         self.tensor = input_tensor

@@ -60,9 +60,16 @@ class Metric:
 
     def reset_states(self) -> None:
         """Begins anew."""
-        if self._variables:
+        if self._variables and tf.executing_eagerly():
+            for variable in self._variables:
+                variable.assign(tf.zeros_like(variable))
+        elif self._variables:
             with self._variables[0].graph.as_default():
                 get_session().run([variable.initializer for variable in self._variables])
+
+    def reset_state(self) -> None:
+        """TensorFlow 2's name of `reset_states`."""
+        self.reset_states()
 
     def update_state(self, *args: Any, **kwargs: Any) -> Any:
         """Takes a batch."""
@@ -106,7 +113,7 @@ class Sum(Metric):
     def update_state(self, values: Any, sample_weight: Any = None) -> Any:
         """Adds values, each times its weight."""
         weighed, _ = _weighed(tf.cast(tf.convert_to_tensor(values), self.dtype), sample_weight)
-        return tf.assign_add(self.total, tf.reduce_sum(weighed)).op
+        return self.total.assign_add(tf.reduce_sum(weighed), read_value=False)
 
     def result(self) -> Any:
         """The sum."""
@@ -248,7 +255,7 @@ class MeanIoU(Metric):
         true, predicted = (tf.reshape(tf.cast(each, tf.int64), [-1]) for each in (y_true, y_pred))
         weights = None if sample_weight is None else tf.reshape(tf.cast(sample_weight, self.dtype), [-1])
         found = tf.confusion_matrix(true, predicted, self.num_classes, dtype=self.dtype, weights=weights)
-        return tf.assign_add(self.total_cm, found).op
+        return self.total_cm.assign_add(found, read_value=False)
 
     def result(self) -> Any:
         """The mean over the classes that were seen."""

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from thalweg.graph import tensor_shape
 from thalweg.keras.backend_state import get_session, learning_phase
-from thalweg.keras.loss_functions import Loss, losses, metrics
+from thalweg.keras.eager_training import EagerSteps, batch_loss
+from thalweg.keras.loss_functions import losses, metrics
 from thalweg.keras.metric_objects import Metric
 from thalweg.keras.optimizer_classes import optimizer_of
 from thalweg.keras.public_names import tf
@@ -31,10 +33,13 @@ class Training:
         self._metrics: Any = []
         self._weights_of_losses: Any = None
         self._steps: dict[str, Any] = {}
+        self._run_eagerly = False
+        self._num_eager_outputs = 1
 
     def compile(
-        self, optimizer: Any = "rmsprop", loss: Any = None, metrics: Any = None, loss_weights: Any = None, **kwargs: Any
-    ) -> None:
+        self, optimizer: Any = "rmsprop", loss: Any = None, metrics: Any = None, loss_weights: Any = None,
+        run_eagerly: bool = False, **kwargs: Any,
+    ) -> None:  # fmt: skip
         """Says how the model is trained.
 
         Args:
@@ -42,11 +47,13 @@ class Training:
             loss: A function or its name; a list or a dict of them where there are several outputs.
             metrics: Further functions or names; 'accuracy' is the one that fits the loss.
             loss_weights: Factors of the losses of several outputs.
+            run_eagerly: Whether steps run op by op where ops run at once, instead of as a function.
             **kwargs: Nothing else: an error.
         """
         kwargs = {key: value for key, value in kwargs.items() if value is not None}
         if kwargs:
             raise TypeError(f"compile does not take {', '.join(kwargs)} here.")
+        self._run_eagerly = run_eagerly
         self.optimizer = optimizer_of(optimizer)
         chosen = metrics if isinstance(metrics, Mapping) else list(metrics or ())
         self._loss, self._metrics, self._weights_of_losses = loss, chosen, loss_weights
@@ -60,7 +67,7 @@ class Training:
         return ["loss", *(_metric_name(metric) for _, metric in self._chosen_metrics())]
 
     def _per_output(self, value: Any) -> list[Any]:
-        count = len(self.outputs)
+        count = len(self.outputs) or self._num_eager_outputs
         if isinstance(value, Mapping):
             return [value.get(name) for name in self.output_names]
         return list(value) if isinstance(value, (list, tuple)) else [value] * count
@@ -87,7 +94,7 @@ class Training:
                 target = tf.placeholder(_kind(data), [None] * max(data.ndim, 2), name="target")
                 targets.append(target)
                 if loss is not None:
-                    parts.append(_batch_loss(losses.get(loss), target, output, weights))
+                    parts.append(batch_loss(losses.get(loss), target, output, weights))
                     scaled.append(factor * parts[-1])
             if not parts and not model.losses:
                 raise ValueError("The model cannot be compiled because it has no loss to optimize.")
@@ -117,7 +124,9 @@ class Training:
         elif len(self.outputs) > 1 and len(given) == len(self.outputs) and any(isinstance(m, list) for m in given):
             by_output = list(given)
         else:
-            return [(index, metric) for metric in given for index in range(len(self.outputs))]
+            return [
+                (index, metric) for metric in given for index in range(len(self.outputs) or self._num_eager_outputs)
+            ]
         lists = [each if isinstance(each, (list, tuple)) else [] if each is None else [each] for each in by_output]
         return [(index, metric) for index, metrics_of_one in enumerate(lists) for metric in metrics_of_one]
 
@@ -148,12 +157,35 @@ class Training:
     def _run_batch(self, x: Any, y: Any, training: bool, weights: Any = None) -> list[float]:
         model: Any = self
         xs, ys = _arrays(x), _arrays(y)
+        if tf.executing_eagerly():
+            return self._run_eager_batch(xs, ys, training, weights)
         self._prepare_call(xs)
         steps = self._prepare_steps(ys)
         fetches = [steps["values"], self._train_op()] if training else [steps["values"]]
         with model._graph.as_default():
             session = get_session()
         return [float(each) for each in session.run(fetches, self._feed(xs, ys, training, weights))[0]]
+
+    def _run_eager_batch(self, x: list[np.ndarray], y: list[np.ndarray], training: bool, weights: Any) -> list[float]:
+        inputs, targets = _tensors(x), [_tensor(each[:, None] if each.ndim == 1 else each) for each in y]
+        step = self._eager_steps(inputs, training).function("train" if training else "test")
+        weights = tf.constant(np.ones(1, np.float32) if weights is None else weights)
+        return [float(each) for each in step(inputs, targets, weights)]
+
+    def _eager_steps(self, inputs: Any, training: bool = False) -> EagerSteps:
+        """The steps of the model, whose variables and outputs are known once it has been called."""
+        model: Any = self
+        if training and self.optimizer is None:
+            raise RuntimeError("You must compile a model before training or testing: use `model.compile`.")
+        if "eager" not in self._steps:
+            if not self.outputs:
+                found = model(inputs)
+                self._num_eager_outputs = 1 if isinstance(found, tf.Tensor) else len(tf.nest.flatten(found))
+            steps = EagerSteps(self, self._num_eager_outputs if not self.outputs else len(self.outputs), _metric,
+                               _metric_name)  # fmt: skip
+            self._steps = {"eager": steps, "names": steps.names, "states": steps.states}
+        made: EagerSteps = self._steps["eager"]
+        return made
 
     def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """One step of training: the loss, or a list of the loss and the metrics."""
@@ -169,6 +201,10 @@ class Training:
         """The outputs of one batch."""
         model: Any = self
         xs = _arrays(x)
+        if tf.executing_eagerly():
+            inputs = _tensors(xs)
+            outputs = self._eager_steps(inputs).function("predict")(inputs)
+            return tf.nest.map_structure(lambda each: each.numpy(), outputs)
         self._prepare_call(xs)
         with model._graph.as_default():
             session = get_session()
@@ -225,7 +261,7 @@ class Training:
             hooks.call("on_epoch_begin", epoch, {})
             batches = (
                 _slices(xs, ys, weights, batch_size or 32, shuffle) if source is None
-                else (_batch(next(source)) for _ in range(_length(x, steps_per_epoch)))
+                else _drawn(x, source, steps_per_epoch)
             )  # fmt: skip
             logs = self._epoch(batches, True, hooks)
             if validation_data is not None:
@@ -273,8 +309,7 @@ class Training:
             weights = None if len(data) < 3 else np.asarray(data[2], np.float32)
             batches = _slices(self._named(data[0]), _arrays(data[1]), weights, batch_size, False)
             return self._epoch(batches, False)
-        source = _endless(data)
-        return self._epoch((_batch(next(source)) for _ in range(_length(data, steps))), False)
+        return self._epoch(_drawn(data, _endless(data), steps), False)
 
     def evaluate(self, x: Any = None, y: Any = None, batch_size: int | None = None, verbose: int = 1,
                  sample_weight: Any = None, steps: Any = None, **kwargs: Any) -> Any:  # fmt: skip
@@ -288,8 +323,8 @@ class Training:
     def predict(self, x: Any, batch_size: int | None = None, verbose: int = 0, steps: Any = None, **kwargs: Any) -> Any:
         """The outputs for arrays, as arrays."""
         if not isinstance(x, (np.ndarray, list, tuple, dict)):
-            source = _endless(x)
-            parts = [self.predict_on_batch(_batch((next(source), None))[0]) for _ in range(_length(x, steps))]
+            drawn = _drawn(x, _endless(x), steps)
+            parts = [self.predict_on_batch(each) for each, _, _ in drawn]
         else:
             xs = self._named(x)
             size = batch_size or 32
@@ -337,6 +372,13 @@ def _endless(source: Any) -> Iterator[Any]:
     yield from source
 
 
+def _drawn(data: Any, source: Iterator[Any], steps: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """The batches of one epoch: a whole pass over a dataset, or so many that a generator yields."""
+    if steps is None and isinstance(data, tf.data.Dataset):
+        return (_batch(each) for each in data)
+    return (_batch(next(source)) for _ in range(_length(data, steps)))
+
+
 def _length(source: Any, steps: Any) -> int:
     if steps is None and not hasattr(source, "__len__"):
         raise ValueError("`steps_per_epoch=None` is only valid for a generator that has a length.")
@@ -348,19 +390,18 @@ def _batch(values: Any) -> tuple[Any, Any, Any]:
     return _arrays(x), _arrays(y), np.asarray(weights[0], np.float32) if weights else None
 
 
-def _batch_loss(function: Any, target: Any, output: Any, weights: Any) -> Any:
-    if isinstance(function, Loss):
-        return function(target, output) if function.reduction == "sum" else tf.reduce_mean(
-            _weighted(function.call(target, output), weights))  # fmt: skip
-    return tf.reduce_mean(_weighted(function(target, output), weights))
+def _tensor(array: np.ndarray) -> Any:
+    return tf.constant(array, _kind(array))
 
 
-def _weighted(each: Any, weights: Any) -> Any:
-    shape = tf.concat([tf.shape(weights), tf.ones([tf.maximum(tf.rank(each) - 1, 0)], tf.int32)], axis=0)
-    return each * tf.cast(tf.reshape(weights, shape), each.dtype)
+def _tensors(arrays: list[np.ndarray]) -> Any:
+    """What a model is called with: one tensor, or a list of them."""
+    return _tensor(arrays[0]) if len(arrays) == 1 else [_tensor(each) for each in arrays]
 
 
 def _metric_name(metric: Any) -> str:
+    if isinstance(metric, str) and tensor_shape.items_are_integers:
+        return metric  # Where TensorFlow 2's behaviour is on, as it was given.
     if metric in ("accuracy", "acc"):
         return "acc"  # As in TensorFlow 1: programs look for it in the history.
     function = metrics.get(metric) if isinstance(metric, str) else metric

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from thalweg.graph.definitions.op_registry import export
@@ -9,6 +10,7 @@ from thalweg.keras.backend_state import floatx, get_session
 from thalweg.keras.layer_base import Input, InputLayer, Layer, call_of, mask_of
 from thalweg.keras.model_training import Training
 from thalweg.keras.public_names import tf
+from thalweg.keras.symbolic_graph import SymbolicGraph, is_symbolic, runs_at_once
 
 
 @export("keras.Model", "keras.models.Model")
@@ -38,7 +40,17 @@ class Model(Training, Layer):
         if self._outputs is None:
             raise NotImplementedError("When subclassing the `Model` class, you should implement a `call` method.")
         known = dict(zip(tf.nest.flatten(self._inputs), tf.nest.flatten(inputs), strict=True))
-        return tf.nest.map_structure(lambda tensor: _repeat(tensor, known), self._outputs)
+        result = tf.nest.map_structure(lambda tensor: _repeat(tensor, known), self._outputs)
+        if not isinstance(tf.get_default_graph(), SymbolicGraph):
+            added = [loss for loss, _ in self._losses if is_symbolic(loss)]
+            self._losses += [(_repeat(loss, known), False) for loss in added]
+        return result
+
+    def _maybe_build(self, inputs: Any) -> None:
+        if runs_at_once() and self._outputs is None and type(self).build in (Model.build, Sequential.build):
+            self.built = True  # Its layers are built when they are called.
+            return
+        super()._maybe_build(inputs)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Those of the outputs."""
@@ -144,12 +156,30 @@ class Model(Training, Layer):
             NotImplementedError: For HDF5.
         """
         _refuse_hdf5(filepath, save_format)
+        if tf.executing_eagerly():
+            path = tf.train.Checkpoint(root=self).write(filepath)
+            tf.train.update_checkpoint_state(os.path.dirname(path), path, [path])
+            return
         self._saver().save(get_session(), filepath, write_meta_graph=False)
 
-    def load_weights(self, filepath: str, by_name: bool = False) -> None:
-        """Reads the variables of a checkpoint that `save_weights` or a `tf.train.Saver` wrote."""
+    def load_weights(self, filepath: str, by_name: bool = False) -> Any:
+        """Reads the variables of a checkpoint that `save_weights` or a `tf.train.Saver` wrote.
+
+        Where ops run at once, variables that are made later get their values then; the result has `assert_consumed`.
+        """
         _refuse_hdf5(filepath, None)
+        if tf.executing_eagerly():
+            return tf.train.Checkpoint(root=self).restore(filepath)
         self._saver().restore(get_session(), filepath)
+        return None
+
+    def _checkpoint_children(self) -> dict[str, Any]:
+        """The layers by TensorFlow's names, for checkpoints of objects; those of subclasses are attributes."""
+        if self._outputs is None and not isinstance(self, Sequential):
+            return {}
+        named = {f"layer-{i}": layer for i, layer in enumerate(self.layers)}
+        with_weights = [layer for layer in self.layers if layer.weights]
+        return named | {f"layer_with_weights-{i}": layer for i, layer in enumerate(with_weights)}
 
     def _saver(self) -> Any:
         if not self.weights:
@@ -162,7 +192,7 @@ class Model(Training, Layer):
         put(f'Model: "{self.name}"')
         put(f"{'Layer (type)':<36}{'Output Shape':<26}Param #")
         for layer in self.layers:
-            shape = str(layer.output_shape) if layer._recorded_calls else "?"
+            shape = str(layer.output_shape if layer._recorded_calls else getattr(layer, "_first_output", "?"))
             put(f"{layer.name + ' (' + type(layer).__name__ + ')':<36}{shape:<26}{_size(layer.weights)}")
         trainable = _size(self.trainable_weights)
         put(f"Total params: {_size(self.weights):,}")
@@ -220,12 +250,16 @@ def _repeat(tensor: Any, known: dict[Any, Any]) -> Any:
         result = call.layer(given, *call.args, **call.kwargs)
         known.update(zip(tf.nest.flatten(call.outputs), tf.nest.flatten(result), strict=True))
         return known[tensor]
-    inputs = [_repeat(each, known) for each in tensor.op.inputs]
-    if all(new is old for new, old in zip(inputs, tensor.op.inputs, strict=True)):
+    symbolic = is_symbolic(tensor)
+    if symbolic and not tensor.op.inputs and tensor in (values := tensor.graph.captured_values()):
+        known[tensor] = values[tensor]
+        return known[tensor]
+    inputs = [tf.convert_to_tensor(_repeat(each, known)) for each in tensor.op.inputs]
+    if not symbolic and all(new is old for new, old in zip(inputs, tensor.op.inputs, strict=True)):
         known[tensor] = tensor
         return tensor
     attributes = dict(tensor.op.node_def.attr)
-    copied = tensor.graph.create_op(
+    copied = (tf.get_default_graph() if symbolic else tensor.graph).create_op(
         tensor.op.type, inputs, [each.dtype for each in tensor.op.outputs], name=tensor.op.name, attrs=attributes
     )
     known.update(zip(tensor.op.outputs, copied.outputs, strict=True))

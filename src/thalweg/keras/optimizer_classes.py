@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Final
 
 from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.func_graph import outermost
 from thalweg.keras.named_objects import Registry, export_registry
 from thalweg.keras.public_names import tf
+from thalweg.keras.symbolic_graph import runs_at_once
+from thalweg.trackable.object_graph import AutoTrackable
 
 optimizers: Final = Registry("optimizer")
 
 
 @export("keras.optimizers.Optimizer")
-class Optimizer:
+class Optimizer(AutoTrackable):
     """An optimizer whose learning rate is the variable `lr`."""
 
     def __init__(self, learning_rate: Any = 0.01, name: str | None = None, **kwargs: Any) -> None:
@@ -29,20 +33,38 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__} defines no update.")
 
     def _prepare(self) -> None:
-        graph = tf.get_default_graph()
+        at_once = runs_at_once()
+        graph = outermost(tf.get_default_graph()) if at_once else tf.get_default_graph()
         if self._graph is graph:
             return
         self._graph = graph
-        with tf.name_scope(self._name):
+        with tf.init_scope() if at_once else contextlib.nullcontext(), tf.name_scope(self._name):
             self.iterations = tf.Variable(0, dtype=tf.int64, trainable=False, name="iterations")
             if callable(self._rate):
-                rate = self._rate(self.iterations)
+                schedule = self._rate
+                rate = (lambda: schedule(self.iterations)) if at_once else schedule(self.iterations)
             else:
                 self._lr = tf.Variable(float(self._rate), trainable=False, name="learning_rate")
-                rate = (
-                    self._lr / (1.0 + self._decay * tf.cast(self.iterations, tf.float32)) if self._decay else self._lr
-                )
+                rate = self._lr if not self._decay else self._decayed if at_once else self._decayed()
             self._inner = self._make(rate)
+
+    def _decayed(self) -> Any:
+        return self._lr / (1.0 + self._decay * tf.cast(self.iterations, tf.float32))
+
+    def _children(self) -> dict[str, Any]:
+        """What checkpoints of objects save besides the slots, once there is something."""
+        if self._graph is None:
+            return {}
+        own = {"iter": self.iterations} | ({"learning_rate": self._lr} if not callable(self._rate) else {})
+        return own | {name: each for (name, _), each in self._inner._non_slot_dict.items()}
+
+    def get_slot_names(self) -> list[str]:
+        """The names of the variables that there are beside each trained one."""
+        return [] if self._graph is None else list(self._inner.get_slot_names())
+
+    def get_slot(self, var: Any, name: str) -> Any:
+        """The variable of this name beside a trained one, or None."""
+        return None if self._graph is None else self._inner.get_slot(var, name)
 
     @property
     def lr(self) -> Any:
@@ -62,7 +84,10 @@ class Optimizer:
 
     def get_gradients(self, loss: Any, params: Any) -> list[Any]:
         """The gradients, clipped if that was asked for."""
-        found: list[Any] = tf.gradients(loss, params)
+        return self.clipped(tf.gradients(loss, params))
+
+    def clipped(self, found: list[Any]) -> list[Any]:
+        """Gradients, clipped if that was asked for."""
         if self.clipnorm:
             found = [None if each is None else tf.clip_by_norm(each, self.clipnorm) for each in found]
         if self.clipvalue:
@@ -83,8 +108,19 @@ class Optimizer:
 
     def minimize(self, loss: Any, var_list: Any = None, **kwargs: Any) -> Any:
         """An operation of one training step; the variables are all trainable ones if none are given."""
+        if runs_at_once():
+            return self._minimize_at_once(loss, var_list)
         params = tf.trainable_variables() if var_list is None else (var_list() if callable(var_list) else var_list)
         return self.get_updates(loss() if callable(loss) else loss, params)[0]
+
+    def _minimize_at_once(self, loss: Any, var_list: Any) -> Any:
+        if not callable(loss):
+            raise ValueError("`loss` must be a function without arguments where ops run at once.")
+        with tf.GradientTape() as tape:
+            value = loss()
+        params = var_list() if callable(var_list) else var_list
+        params = list(tape.watched_variables() if params is None else params)
+        return self.apply_gradients(zip(self.clipped(tape.gradient(value, params)), params, strict=True))
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make such an optimizer."""
@@ -148,7 +184,7 @@ class Adagrad(Optimizer):
         self.initial_accumulator_value, self.epsilon = initial_accumulator_value, epsilon
 
     def _make(self, rate: Any) -> Any:
-        return tf.train.AdagradOptimizer(rate, self.initial_accumulator_value)
+        return _Adagrad(rate, self.initial_accumulator_value, self.epsilon)
 
 
 @export("keras.optimizers.Adadelta")
@@ -184,6 +220,28 @@ class Ftrl(Optimizer):
         )  # fmt: skip
 
 
+class _Adagrad(tf.train.AdagradOptimizer):
+    """Keras's rule: epsilon is added to the root, so that the sums of squares may start at zero."""
+
+    def __init__(self, rate: Any, first: float, epsilon: float) -> None:
+        super().__init__(rate, first or 1.0)
+        self._initial_accumulator_value, self._epsilon = first, epsilon
+
+    def _resource_apply_dense(self, grad: Any, handle: Any) -> Any:
+        total = self.get_slot(handle, "accumulator")
+        sums = total.assign_add(tf.square(grad))
+        return handle.assign_sub(self._step_size(grad) * grad / (tf.sqrt(sums) + self._epsilon), read_value=False)
+
+    def _resource_apply_sparse(self, grad: Any, handle: Any, indices: Any) -> Any:
+        sums = self._resource_scatter_add(self.get_slot(handle, "accumulator"), indices, tf.square(grad))
+        step = self._step_size(grad) * grad / (tf.sqrt(tf.gather(sums, indices)) + self._epsilon)
+        return self._resource_scatter_add(handle, indices, -step)
+
+    def _step_size(self, grad: Any) -> Any:
+        rate = self._learning_rate
+        return tf.cast(rate() if callable(rate) else rate, grad.dtype)
+
+
 class _RMSProp(tf.train.Optimizer):
     """Keras's rule: the average of squares starts at zero, and epsilon is added to its root."""
 
@@ -198,7 +256,10 @@ class _RMSProp(tf.train.Optimizer):
     def _apply_dense(self, grad: Any, var: Any) -> Any:
         rms = self.get_slot(var, "rms")
         average = rms.assign(self._rho * rms + (1.0 - self._rho) * tf.square(grad))
-        return var.assign_sub(tf.cast(self._rate, grad.dtype) * grad / (tf.sqrt(average) + self._epsilon)).op
+        return var.assign_sub(self._step_size(grad) * grad / (tf.sqrt(average) + self._epsilon), read_value=False)
+
+    def _step_size(self, grad: Any) -> Any:
+        return tf.cast(self._rate() if callable(self._rate) else self._rate, grad.dtype)
 
     def _resource_apply_dense(self, grad: Any, handle: Any) -> Any:
         return self._apply_dense(grad, handle)
@@ -208,7 +269,7 @@ class _RMSProp(tf.train.Optimizer):
         average = rms.assign(self._rho * rms)
         with tf.control_dependencies([average]):
             added = self._resource_scatter_add(rms, indices, (1.0 - self._rho) * tf.square(grad))
-        step = tf.cast(self._rate, grad.dtype) * grad / (tf.sqrt(tf.gather(added, indices)) + self._epsilon)
+        step = self._step_size(grad) * grad / (tf.sqrt(tf.gather(added, indices)) + self._epsilon)
         return self._resource_scatter_add(handle, indices, -step)
 
 
@@ -251,6 +312,8 @@ def optimizer_of(identifier: Any) -> Optimizer:
         return identifier
     if isinstance(identifier, tf.train.Optimizer):
         return _Given(identifier)
+    if isinstance(identifier, str) and identifier.lower() == "adagrad":
+        return Adagrad(initial_accumulator_value=0.0)  # The name alone, as in TensorFlow 1.15.
     found = optimizers.get(identifier)
     if not isinstance(found, Optimizer):
         raise ValueError(f"Could not interpret optimizer identifier: {identifier!r}")

@@ -183,6 +183,10 @@ class LearningRateScheduler(Callback):
             value = self.schedule(epoch)
         rate.load(float(value), session)
 
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Adds the rate to what the history keeps."""
+        logs["lr"] = float(get_session().run(self.model.optimizer.lr))
+
 
 @export("keras.callbacks.ReduceLROnPlateau")
 class ReduceLROnPlateau(_Watching):

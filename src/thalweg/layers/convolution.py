@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -136,6 +137,7 @@ class Convolution(Layer):
         function: Any = nn_conv2d if self.rank == 2 else nn_conv3d
         strides = with_batch_and_channels(self.strides, first)
         dilations = with_batch_and_channels(self.dilation_rate, first)
+        get_default_graph()._shift_seeds(1)  # TensorFlow's constant with the dilation
         result: Tensor = function(inputs, self.kernel, strides, padding, data_format=layout, dilations=dilations)
         return result
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph.apply import apply_one
+from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import as_dtype
 from thalweg.graph.tensor import Tensor
@@ -184,6 +185,7 @@ class Flatten(Layer):
             inputs = apply_one("Transpose", inputs, [0, *range(2, rank), 1], name="transpose")
         batch, rest = _flat_sizes(inputs.shape)
         if rest is not None:
+            get_default_graph()._shift_seeds(6)  # TensorFlow computes the shape in the graph.
             return reshape(inputs, [-1 if batch is None or rest > 0 else batch, rest])
         if batch is not None and batch > 0:
             return reshape(inputs, [batch, -1])

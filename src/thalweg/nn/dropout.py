@@ -8,7 +8,7 @@ import numpy as np
 
 from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import name_scope
+from thalweg.graph.default_graph import get_default_graph, name_scope
 from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.static_value import constant_value
@@ -57,8 +57,9 @@ def dropout(
                 raise ValueError(f"rate must be a scalar tensor or a float in the range [0, 1), got {rate}")
             if rate == 0:
                 return value
-            scale: Any = 1.0 / (1.0 - float(rate))
             rate = float(rate)
+            scale: Any = 1.0 / (1.0 - rate)
+            get_default_graph()._shift_seeds(1)  # the rate
         else:
             rate = convert_to_tensor(rate, preferred_dtype=value.dtype, name="rate")
             if rate.dtype.base_dtype != value.dtype.base_dtype:
@@ -69,8 +70,12 @@ def dropout(
                 raise ValueError(f"rate must be a scalar, got shape {rate.shape}")
             if constant_value(rate) == 0:
                 return value
-            scale = apply_one("RealDiv", 1.0, apply_one("Sub", 1.0, rate, name="sub"), name="truediv")
+            scale = None
         noise = random_uniform(_noise_shape(value, noise_shape), seed=seed, dtype=value.dtype)
+        if scale is None:
+            scale = apply_one("RealDiv", 1.0, apply_one("Sub", 1.0, rate, name="sub"), name="truediv")
+        else:
+            get_default_graph()._shift_seeds(2)  # the scale
         kept = apply_one("Cast", apply_one("GreaterEqual", noise, rate), DstT=value.dtype)
         result = apply_one("Mul", apply_one("Mul", value, scale, name="mul"), kept, name="mul_1")
         result.set_shape(value.shape)

@@ -14,7 +14,7 @@ from thalweg.passes.step_graph import Edge, Node, StepGraph
 
 # A folded value is kept for the life of the compiled step: a large one is cheaper to compute again.
 _LARGEST_RESULT = 1 << 18
-# Compiling a step does not hear its timeout, and nobody may ever run what it computes: some tenths of a second.
+# Compiling a step does not hear its timeout, and may compute what never runs: at most some tenths of a second.
 _MOST_WORK = 1e10
 
 Evaluate = Callable[[StepGraph], Sequence[Any]]

@@ -21,8 +21,6 @@ _INSTEAD: Final[dict[str, str]] = {
     "optimizers": "Use tf.train: tf.train.AdamOptimizer, tf.train.MomentumOptimizer and so on.",
     "summary.create_file_writer": "Use tf.summary.FileWriter.",
     "distribute.MirroredStrategy": "Use tf.train.replica_device_setter or thalweg.horovod, see docs/distributed.md.",
-    "enable_v2_behavior": "Programs build graphs, and run them in a tf.Session.",
-    "compat.v2": "The names are those of TensorFlow 1.15; see docs/compatibility.md.",
     "contrib.lite": "Use thalweg model freeze to write a graph without variables.",
     "random.Generator": "Use tf.random_normal, tf.random_uniform and their `seed`, or tf.random.stateless_normal.",
 }  # fmt: skip

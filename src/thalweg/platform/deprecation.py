@@ -26,12 +26,15 @@ def _warn_once_per_call_site(name: str, text: str) -> None:
         logging.get_logger().warning("From %s:%d: %s", file, line, text, stacklevel=3)
 
 
-def deprecated(date: str | None, instructions: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+def deprecated(
+    date: str | None, instructions: str, warn_once: bool = True
+) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
     """Makes a function warn when it is called.
 
     Args:
         date: When the function goes away, as `'2030-01-31'`, or None if that is not decided.
         instructions: What to do instead: a full sentence.
+        warn_once: Taken for programs that give it; each line of a program is warned once.
 
     Returns:
         A decorator. The function keeps its name and signature; its docstring gains a note.

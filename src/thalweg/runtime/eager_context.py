@@ -29,6 +29,12 @@ class EagerContext:
         self.default_device = self.devices[0]
         self.host = next((name for name in self.devices if not has_own_memory(name)), self.default_device)
         self._full_names = {"": self.default_device}
+        self.remote: Any = None  # The cluster that the program is connected to; see `eager_remote`.
+
+    def connect(self, remote: Any) -> None:
+        """Lets ops run on the devices of a cluster, too; None ends that."""
+        self.remote = remote
+        self._full_names = {"": self.default_device}
 
     def full_name(self, wanted: str) -> str:
         """The full name of the device that a partial one stands for.
@@ -45,9 +51,12 @@ class EagerContext:
                 if all(getattr(spec, part) in (None, getattr(own, part)) for part in parts):
                     found = name
                     break
+            if found is None and self.remote is not None:
+                found = self.remote.full_name(spec)
             if found is None:
+                known = [*self.devices, *(() if self.remote is None else self.remote.names())]
                 raise errors.InvalidArgumentError(
-                    None, None, f"There is no device '{wanted}' for an op; there are: {', '.join(self.devices)}."
+                    None, None, f"There is no device '{wanted}' for an op; there are: {', '.join(known)}."
                 )
             self._full_names[wanted] = found
         return found

@@ -47,6 +47,11 @@ _MOST_OPS = 20_000  # Programs that call ops with ever new attributes must not f
 _numbers = itertools.count()
 
 
+def _has_handles(inputs: Sequence[Tensor], types: Sequence[DType]) -> bool:
+    handles = (dtypes.resource, dtypes.variant)
+    return any(tensor.dtype in handles for tensor in inputs) or any(dtype.base_dtype in handles for dtype in types)
+
+
 class _Cached:
     """A native op, and what the executor needs to know when it runs."""
 
@@ -246,6 +251,8 @@ class EagerExecutor:
         device = self._device(op_def)
         calls = bool(function_attrs(op_def.name)) or op_def.name in eager_graph()._functions
         inlined = op_def.flow in (Flow.CALL, Flow.BRANCH, Flow.LOOP)
+        if device not in self.context.devices and not inlined and _has_handles(inputs, types):
+            device = self.context.host  # Variables and the like are in this process.
         if has_own_memory(device) and not inlined and not has_kernel_on(op_def.name, attrs, device):
             device = self.context.host  # As sessions do with allow_soft_placement.
         if op_def.name == "Const":
@@ -264,6 +271,9 @@ class EagerExecutor:
         if cached is None:
             run: Any
             native: Any = None
+            if device not in self.context.devices:
+                run = self._remote_step(op_def, attrs, takes, types, device)
+                return self._by_node.setdefault(key, _Cached(op_def, attrs, run))
             if calls or "/device:CPU:" not in device:
                 run = EagerStep(self.context, op_def, inputs, attrs, types, device).run
             else:
@@ -274,6 +284,24 @@ class EagerExecutor:
                 self._by_node.clear()
             cached = self._by_node[key] = _Cached(op_def, attrs, run, types, native)
         return cached
+
+    def _remote_step(
+        self, op_def: OpDef, attrs: dict[str, Any], takes: list[DType], types: Sequence[DType], device: str
+    ) -> Any:
+        from thalweg.runtime.eager_remote import RemoteStep  # Start-up time: few programs have a cluster.
+
+        return RemoteStep(self.context.remote, op_def, attrs, takes, types, device).run
+
+    def connect_tasks(self, target: str | None) -> None:
+        """Lets ops run on the tasks of the cluster that a target belongs to; None ends that."""
+        from thalweg.runtime.eager_remote import RemoteTasks  # Start-up time: few programs have a cluster.
+
+        before = self.context.remote
+        self.context.connect(None if target is None else RemoteTasks(target))
+        for key in [key for key in self._by_node if key[1] not in self.context.devices]:
+            del self._by_node[key]
+        if before is not None:
+            before.close()
 
     def _device(self, op_def: OpDef) -> str:
         """The full name of the device that the open scopes ask for."""

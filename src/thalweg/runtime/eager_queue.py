@@ -161,6 +161,9 @@ def _value_waited_for(tensor: EagerTensor) -> Any:
     queue = tensor.__dict__.get("queue")
     if queue is not None:
         queue.wait_for(tensor)
+    remote = tensor.__dict__.get("remote")
+    if remote is not None:
+        tensor._native = remote.fetch(tensor.dtype)  # Looked at: from now on the value is here, too.
     failure = tensor.__dict__.get("failure")
     if failure is not None:
         raise failure

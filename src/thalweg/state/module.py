@@ -25,6 +25,9 @@ class Module:
         'dense/w:0'
     """
 
+    # Attributes in which no variables and modules are looked for. Subclasses add theirs: the name is TensorFlow's.
+    _TF_MODULE_IGNORED_PROPERTIES: frozenset[str] = frozenset()
+
     def __init__(self, name: str | None = None) -> None:
         """Opens a name scope under `name`, or under the class's name in snake case."""
         if name is None:
@@ -72,7 +75,7 @@ class Module:
 
     def _reachable(self, seen: set[int]) -> Iterator[Any]:
         seen.add(id(self))
-        for key in sorted(vars(self)):
+        for key in sorted(vars(self).keys() - self._TF_MODULE_IGNORED_PROPERTIES):
             yield from _members(vars(self)[key], seen)
 
 

@@ -274,6 +274,8 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
     # Its value.
 
     def _read(self) -> Tensor:
+        # TensorFlow's variables are references by default, which are used without a node of their own.
+        get_default_graph()._shift_seeds(-1)
         return apply_one("ReadVariableOp", self._handle, dtype=self._dtype)
 
     def value(self) -> Tensor:
@@ -336,7 +338,10 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
 
     def numpy(self) -> Any:
         """The value as an array: not available in a graph."""
-        return self._eager_value("numpy() is only available when eager execution is enabled. Use eval().").numpy()
+        otherwise = "numpy() is only available when eager execution is enabled. Use eval()."
+        if get_default_graph().building_function:
+            otherwise = f"The variable '{self.name}' has no `numpy()` in a function that is traced: compute with it."
+        return self._eager_value(otherwise).numpy()
 
     def _eager_value(self, otherwise: str) -> Any:
         """The value of an eager variable, where ops run at once."""

@@ -9,7 +9,6 @@ from inspect import (
     getcallargs,
     getdoc,
     getfile,
-    getfullargspec,
     getmembers,
     getmodule,
     getmro,
@@ -39,6 +38,13 @@ __all__ = [
 
 ArgSpec = namedtuple("ArgSpec", "args varargs keywords defaults")
 FullArgSpec = inspect.FullArgSpec
+
+
+def getfullargspec(obj: Any) -> inspect.FullArgSpec:
+    """The arguments of a function, or of what a decorator wrapped; TensorFlow's functions have no annotations."""
+    spec = inspect.getfullargspec(inspect.unwrap(obj, stop=lambda f: hasattr(f, "__signature__")))
+    module = getattr(obj, "__module__", None) or ""
+    return spec._replace(annotations={}) if module.partition(".")[0] == "thalweg" else spec
 
 
 def getargspec(obj: Any) -> ArgSpec:

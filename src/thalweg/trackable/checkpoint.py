@@ -164,6 +164,9 @@ class Checkpoint(AutoTrackable):
         return counter
 
     def _count(self, session: Any) -> int:
+        """Counts one more checkpoint; without a session, ops run at once."""
+        if session is None:
+            return int(self.save_counter.assign_add(1).numpy())
         with session.graph.as_default():
             counter = self._make_counter(session)
             return int(session.run(counter.assign_add(1)))

@@ -6,6 +6,7 @@ import os
 import time
 from typing import Any
 
+from thalweg.graph.default_graph import executing_eagerly
 from thalweg.platform import gfile
 from thalweg.trackable.checkpoint import Checkpoint
 from thalweg.trackable.object_restore import session_or_default
@@ -115,9 +116,9 @@ class CheckpointManager:
         Returns:
             The prefix; None if nothing was written.
         """
-        session = session_or_default(session)
+        session = None if executing_eagerly() else session_or_default(session)
         if self._interval is not None:
-            step = int(session.run(self._step_counter))
+            step = _number(self._step_counter, session)
             if check_interval and self._last_step is not None and step < self._last_step + self._interval:
                 return None
             self._last_step = step
@@ -126,7 +127,7 @@ class CheckpointManager:
             number = self._checkpoint._count(session)
         else:
             is_plain = isinstance(checkpoint_number, int) or hasattr(checkpoint_number, "__index__")
-            number = int(checkpoint_number) if is_plain else int(session.run(checkpoint_number))
+            number = int(checkpoint_number) if is_plain else _number(checkpoint_number, session)
         path = self._checkpoint.write(f"{os.path.join(self._directory, self._name)}-{number}", session)
         self._kept.pop(path, None)
         self._kept[path] = time.time()
@@ -165,7 +166,13 @@ class CheckpointManager:
         if latest is not None:
             self._checkpoint.restore(latest).initialize_or_restore(session)
             if self._interval is not None:
-                self._last_step = int(session_or_default(session).run(self._step_counter))
+                at_once = executing_eagerly()
+                self._last_step = _number(self._step_counter, None if at_once else session_or_default(session))
         elif self._init_fn is not None:
             self._init_fn()
         return latest
+
+
+def _number(value: Any, session: Any) -> int:
+    """The value of a variable or tensor, in a session if there is one."""
+    return int(value.numpy() if session is None else session.run(value))

@@ -82,6 +82,8 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
 
 def _in_layer(layer: Layer) -> Iterator[tuple[str, Any]]:
     """The weights of a layer, by the names that it gave them, and then what its attributes hold."""
+    if hasattr(layer, "_checkpoint_children"):  # A model's, which names its layers.
+        yield from layer._checkpoint_children().items()
     scope = "" if layer._scope is None else f"{layer._scope.name}/"
     for weight in [*layer._trainable_weights, *layer._non_trainable_weights]:
         if not isinstance(weight, PartitionedVariable) and weight.op.name.startswith(scope):
@@ -138,7 +140,7 @@ class ObjectGraph:
         found = list(enumerate(self.objects))
         variables = [(number, each) for number, each in found if isinstance(each, Variable)]
         for owner, optimizer in found:
-            if not isinstance(optimizer, Optimizer):
+            if not hasattr(optimizer, "get_slot_names"):
                 continue
             for name in optimizer.get_slot_names():
                 for number, variable in variables:

@@ -56,7 +56,7 @@ class OneHotCategorical(_Rows):
             self._set(logits, probs, scope, parameters, (validate_args, allow_nan_stats), kind, dtype)
 
     def _sample(self, count: Any, seed: Any) -> Any:
-        chosen = tf.argmax(self.logits + self._gumbel(count, seed), -1)
+        chosen = tf.distributions.Categorical(logits=self.logits).sample([count], seed=seed)
         return tf.one_hot(chosen, tf.shape(self.logits)[-1], dtype=self.dtype)
 
     def _log_prob(self, value: Any) -> Any:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from thalweg.contrib.public_names import tf
+from thalweg.distributions.distribution import another_seed
 from thalweg.graph.definitions.op_registry import export
 
 _base: Any = tf.distributions.Distribution
@@ -350,7 +351,7 @@ class NegativeBinomial(_Counts):
     def _sample(self, count: Any, seed: Any) -> Any:
         total = self._broadcast_to_batch(self.total_count)
         rate = tf.random_gamma([count], total, tf.exp(-self.logits) + tf.zeros_like(total), self.dtype, seed)
-        return tf.random_poisson(rate, [], self.dtype, None if seed is None else seed + 1)
+        return tf.random_poisson(rate, [], self.dtype, another_seed(seed, "NegativeBinom"))
 
     def _log_prob(self, x: Any) -> Any:
         n = self.total_count

@@ -3,12 +3,16 @@
 from typing import Any
 
 from thalweg.contrib.image.transforms import angles_to_projective_transforms as angles_to_projective_transforms
+from thalweg.contrib.image.regions import bipartite_match as bipartite_match
 from thalweg.contrib.image.transforms import compose_transforms as compose_transforms
+from thalweg.contrib.image.regions import connected_components as connected_components
 from thalweg.contrib.image.transforms import dense_image_warp as dense_image_warp
 from thalweg.contrib.image.transforms import flat_transforms_to_matrices as flat_transforms_to_matrices
 from thalweg.contrib.image.transforms import interpolate_bilinear as interpolate_bilinear
+from thalweg.contrib.image.splines import interpolate_spline as interpolate_spline
 from thalweg.contrib.image.transforms import matrices_to_flat_transforms as matrices_to_flat_transforms
 from thalweg.contrib.image.transforms import rotate as rotate
+from thalweg.contrib.image.splines import sparse_image_warp as sparse_image_warp
 from thalweg.contrib.image.transforms import transform as transform
 from thalweg.contrib.image.transforms import translate as translate
 from thalweg.contrib.image.transforms import translations_to_projective_transforms as translations_to_projective_transforms

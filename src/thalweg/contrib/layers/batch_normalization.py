@@ -65,7 +65,7 @@ def batch_norm(
         outputs_collections: Collections of the output.
         trainable: Whether optimizers change beta and gamma.
         batch_weights: Weights of the examples, a vector.
-        fused: Whether one op does it all; where possible, if None.
+        fused: Whether one op does it all where it can: inputs of rank 2 or 4, without batch_weights.
         data_format: 'NHWC' or 'NCHW'.
         zero_debias_moving_mean: Whether the moving mean is corrected for its first value.
         scope: The variable scope; 'BatchNorm' by default.
@@ -93,13 +93,15 @@ def batch_norm(
             )  # fmt: skip
         else:
             axis = 1 if data_format == "NCHW" else rank - 1
+            one_op = rank in (2, 4) and batch_weights is None and fused is not False
+            # TensorFlow makes gamma first where tf.layers does the work, and beta first otherwise; lists of variables,
+            # which programs zip with others, keep that order.
+            by_layer = updates_collections is tf.GraphKeys.UPDATE_OPS and batch_weights is None
+            by_layer = by_layer and not zero_debias_moving_mean and not (one_op and rank == 2)
             values = _variables(
                 inputs, axis, center, scale, param_initializers or {}, param_regularizers or {}, trainable,
-                variables_collections,
+                variables_collections, gamma_first=by_layer,
             )  # fmt: skip
-            one_op = rank in (2, 4) and batch_weights is None and fused is not False
-            if fused and not one_op:
-                raise ValueError("fused batch_norm takes inputs of rank 2 or 4, without batch_weights")
             normalize = _fused if one_op else _composed
             outputs = normalize(inputs, axis, data_format, values, epsilon, is_training, decay, batch_weights,
                                 updates_collections, zero_debias_moving_mean)  # fmt: skip
@@ -111,7 +113,7 @@ def batch_norm(
 
 def _variables(
     inputs: Any, axis: int, center: bool, scale: bool, initializers: Any, regularizers: Any, trainable: bool,
-    collections: Any,
+    collections: Any, gamma_first: bool,
 ) -> dict[str, Any]:  # fmt: skip
     size = inputs.shape.as_list()[axis]
     if size is None:
@@ -130,9 +132,12 @@ def _variables(
             trainable=trainable and learned, collections=collections_of(name, collections),
         )  # fmt: skip
 
-    values = {}
-    values["beta"] = create("beta", zeros, True) if center else tf.zeros([size], dtype)
-    values["gamma"] = create("gamma", ones, True) if scale else tf.ones([size], dtype)
+    values = {"beta": tf.zeros([size], dtype), "gamma": tf.ones([size], dtype)}
+    learned = {"beta": (center, zeros), "gamma": (scale, ones)}
+    for name in ("gamma", "beta") if gamma_first else ("beta", "gamma"):
+        is_learned, default = learned[name]
+        if is_learned:
+            values[name] = create(name, default, True)
     with tf.variable_scope(tf.get_variable_scope(), auxiliary_name_scope=False) as scope:
         scope.set_partitioner(None)  # The averages are read and written whole.
         values["moving_mean"] = create("moving_mean", zeros, False)

@@ -58,7 +58,11 @@ def dropout(
     """Keeps each element with probability `keep_prob` while training, scaled up; else the inputs as they are."""
     with tf.variable_scope(scope, "Dropout", [inputs]) as sc:
         inputs = tf.convert_to_tensor(inputs)
-        outputs = tf.layers.dropout(inputs, 1 - keep_prob, noise_shape, seed, is_training)
+        outputs = tf.contrib.framework.smart_cond(
+            is_training,
+            lambda: tf.nn.dropout(inputs, rate=1 - keep_prob, noise_shape=noise_shape, seed=seed),
+            lambda: tf.identity(inputs),
+        )
         return finished(outputs_collections, sc.name, outputs)
 
 

@@ -25,8 +25,7 @@ from thalweg.train.hooks.nan_hook import NanLossDuringTrainingError as NanLossDu
 from thalweg.contrib.learn.specs import NotFittedError as NotFittedError
 from thalweg.contrib.learn.specs import PredictionKey as PredictionKey
 from thalweg.contrib.learn.specs import ProblemType as ProblemType
-from thalweg.contrib.learn.specs import run_config as _RunConfig_
-RunConfig = _RunConfig_
+from thalweg.contrib.learn.run_config import RunConfig as RunConfig
 from thalweg.contrib.learn.estimators import SKCompat as SKCompat
 from thalweg.contrib.learn.specs import TaskType as TaskType
 from thalweg.contrib.learn.estimators import Estimator as _Trainable_
@@ -36,6 +35,8 @@ from thalweg.contrib.learn.inputs import infer_real_valued_columns_from_input as
 from thalweg.contrib.learn.inputs import infer_real_valued_columns_from_input_fn as infer_real_valued_columns_from_input_fn
 from thalweg.contrib.learn.experiments import make_export_strategy as make_export_strategy
 from thalweg.contrib.learn import datasets as datasets
+from thalweg.contrib.learn import _public_estimators as _estimators_
+estimators = _estimators_
 from thalweg.contrib.learn import io as io
 from thalweg.contrib.learn import learn_runner as learn_runner
 from thalweg.contrib.learn import _public_monitors as _monitors_

@@ -127,11 +127,35 @@ class Experiment:
     continuous_train_and_eval = train_and_evaluate
     local_run = train_and_evaluate
 
+    def run_std_server(self) -> None:
+        """Serves the own task of the cluster, as parameter servers do, without end.
+
+        Raises:
+            ValueError: If the RunConfig describes no cluster, or no task of it.
+        """
+        config = self.estimator.config
+        if not config.cluster_spec or config.task_type is None or not config.master:
+            raise ValueError(
+                "Could not start server; be sure to specify cluster_spec, task_type and master in RunConfig."
+            )
+        options = {"job_name": config.task_type, "task_index": config.task_id, "config": config.session_config}
+        tf.train.Server(config.cluster_spec, protocol=config.protocol, **options).join()
+
     def test(self) -> tuple[dict[str, Any], list[Any]]:
         """One step of each, to see that the model works."""
         self._fit(1)
         result = self.evaluate(name="one_pass")
         return result, self._export(result)
+
+
+def _schedule(config: Any) -> str:
+    """What the own task does: it trains, evaluates, too, if it is the master, or serves."""
+    if not config.cluster_spec:
+        return "train_and_evaluate"
+    schedules = {"master": "train_and_evaluate", "ps": "run_std_server", "worker": "train", "chief": "train"}
+    if config.task_type not in schedules:
+        raise ValueError(f"No default schedule for task type: {config.task_type}. Please specify a schedule.")
+    return schedules[config.task_type]
 
 
 @export(f"{_RUNNER}.run")
@@ -145,8 +169,7 @@ def run(
     """
     if run_config is not None:
         experiment = experiment_fn(run_config=run_config, hparams=hparams)
-        schedule = schedule or ("train" if run_config.task_type in ("worker", "chief", "master")
-                                and run_config.num_worker_replicas > 1 else None)  # fmt: skip
+        schedule = schedule or _schedule(run_config)
     else:
         experiment = experiment_fn(output_dir)
     if not isinstance(experiment, Experiment):

@@ -114,31 +114,6 @@ def _entry(given: Any, key: Any, name: str) -> Any:
     return given[key]
 
 
-@export("contrib.learn.RunConfig")
-def run_config(
-    master: Any = None, num_cores: int = 0, log_device_placement: bool = False, gpu_memory_fraction: float = 1,
-    tf_random_seed: Any = None, save_summary_steps: int = 100, save_checkpoints_secs: Any = 600,
-    save_checkpoints_steps: Any = None, keep_checkpoint_max: int = 5, keep_checkpoint_every_n_hours: float = 10000,
-    log_step_count_steps: int | None = 100, protocol: str | None = None, evaluation_master: str = "",
-    model_dir: Any = None, session_config: Any = None, session_creation_timeout_secs: int = 7200,
-) -> Any:  # fmt: skip
-    """The settings of a run, as a RunConfig of tf.estimator; the cluster is that of TF_CONFIG."""
-    if session_config is None:
-        session_config = tf.ConfigProto(
-            log_device_placement=log_device_placement, intra_op_parallelism_threads=num_cores,
-            inter_op_parallelism_threads=num_cores, allow_soft_placement=True,
-        )  # fmt: skip
-    when = {"save_checkpoints_steps": save_checkpoints_steps}
-    if save_checkpoints_steps is None:
-        when = {"save_checkpoints_secs": save_checkpoints_secs}
-    return tf.estimator.RunConfig(
-        model_dir=model_dir, tf_random_seed=tf_random_seed, save_summary_steps=save_summary_steps,
-        session_config=session_config, keep_checkpoint_max=keep_checkpoint_max,
-        keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours, log_step_count_steps=log_step_count_steps,
-        protocol=protocol, session_creation_timeout_secs=session_creation_timeout_secs, **when,
-    )  # fmt: skip
-
-
 InputFnOps = namedtuple("InputFnOps", ["features", "labels", "default_inputs"])
 _UTILS = "contrib.learn.utils.input_fn_utils"
 for _space in ("contrib.learn", _UTILS):

@@ -3,6 +3,8 @@
 from typing import Any
 
 from thalweg.contrib.losses.weighted_losses import contrastive_loss as contrastive_loss
+from thalweg.contrib.losses.weighted_losses import lifted_struct_loss as lifted_struct_loss
 from thalweg.contrib.losses.weighted_losses import npairs_loss as npairs_loss
+from thalweg.contrib.losses.weighted_losses import npairs_loss_multilabel as npairs_loss_multilabel
 from thalweg.contrib.losses.weighted_losses import pairwise_distance as pairwise_distance
 from thalweg.contrib.losses.weighted_losses import triplet_semihard_loss as triplet_semihard_loss

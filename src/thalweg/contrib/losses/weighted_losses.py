@@ -245,3 +245,52 @@ def triplet_semihard_loss(labels: Any, embeddings: Any, margin: float = 1.0) -> 
     return tf.truediv(
         tf.reduce_sum(tf.maximum(losses * pairs, 0.0)), tf.reduce_sum(pairs), name="triplet_semihard_loss"
     )
+
+
+@export("contrib.losses.metric_learning.lifted_struct_loss")
+def lifted_struct_loss(labels: Any, embeddings: Any, margin: float = 1.0) -> Any:
+    """Pulls each pair of a class together against all negatives of both (Song et al., 2016)."""
+    column = tf.reshape(labels, [-1, 1])
+    count = tf.size(labels)
+    distances = pairwise_distance(embeddings)
+    same = tf.equal(column, tf.transpose(column))
+    apart = margin - distances
+    negative = tf.logical_not(same)
+    low = tf.reduce_min(apart, 1, keepdims=True)
+    best = tf.reduce_max(tf.where(negative, apart - low, tf.zeros_like(apart)), 1, keepdims=True) + low
+    # The largest of both rows, so that no exponential of a pair overflows.
+    largest = tf.maximum(best, tf.transpose(best))
+    tiled = tf.tile(apart, [count, 1])
+    others = tf.to_float(tf.tile(negative, [count, 1]))
+    sums = tf.reduce_sum(tf.exp(tiled - tf.reshape(largest, [-1, 1])) * others, 1, keepdims=True)
+    sums = tf.reshape(sums, [count, count])
+    losses = tf.log(sums + tf.transpose(sums)) + largest + distances
+    pairs = tf.to_float(same) - tf.eye(count)
+    return tf.truediv(
+        0.25 * tf.reduce_sum(tf.square(tf.maximum(losses * pairs, 0.0))), tf.reduce_sum(pairs) / 2.0,
+        name="liftedstruct_loss",
+    )  # fmt: skip
+
+
+@export("contrib.losses.metric_learning.npairs_loss_multilabel")
+def npairs_loss_multilabel(
+    sparse_labels: Any, embeddings_anchor: Any, embeddings_positive: Any, reg_lambda: float = 0.002,
+    print_losses: bool = False,
+) -> Any:  # fmt: skip
+    """The loss of N pairs with several labels each; the more labels two examples share, the more they belong together.
+
+    Raises:
+        TypeError: If the labels are no SparseTensors.
+    """
+    if not all(isinstance(labels, tf.SparseTensor) for labels in sparse_labels):
+        raise TypeError(f"sparse_labels must be a list of SparseTensors, but got {sparse_labels}")
+    norms = tf.reduce_mean(tf.reduce_sum(tf.square(embeddings_anchor), 1)) + tf.reduce_mean(
+        tf.reduce_sum(tf.square(embeddings_positive), 1)
+    )
+    similarity = tf.matmul(embeddings_anchor, embeddings_positive, transpose_b=True)
+    sets = [tf.cast(tf.reshape(tf.sparse_tensor_to_dense(labels), [1, -1]), tf.float32) for labels in sparse_labels]
+    rows = tf.concat(sets, 0)
+    shared = tf.matmul(rows, rows, transpose_b=True)
+    shared /= tf.reduce_sum(shared, 1, keepdims=True)
+    entropy = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(logits=similarity, labels=shared))
+    return norms * 0.25 * reg_lambda + entropy

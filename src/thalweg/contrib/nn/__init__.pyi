@@ -3,8 +3,11 @@
 from typing import Any
 
 from thalweg.contrib.nn.functions import alpha_dropout as alpha_dropout
+from thalweg.contrib.nn.functions import conv1d_transpose as conv1d_transpose
 from thalweg.contrib.nn.functions import deprecated_flipped_sigmoid_cross_entropy_with_logits as deprecated_flipped_sigmoid_cross_entropy_with_logits
 from thalweg.contrib.nn.functions import deprecated_flipped_softmax_cross_entropy_with_logits as deprecated_flipped_softmax_cross_entropy_with_logits
 from thalweg.contrib.nn.functions import deprecated_flipped_sparse_softmax_cross_entropy_with_logits as deprecated_flipped_sparse_softmax_cross_entropy_with_logits
 from thalweg.ops.array.sorting import nth_element as nth_element
 from thalweg.contrib.nn.functions import rank_sampled_softmax_loss as rank_sampled_softmax_loss
+from thalweg.contrib.nn.functions import sampled_sparse_softmax_loss as sampled_sparse_softmax_loss
+from thalweg.contrib.nn.functions import scaled_softplus as scaled_softplus

@@ -82,3 +82,39 @@ def rank_sampled_softmax_loss(
             weights, biases, labels, inputs, num_resampled, num_classes, num_true, values, remove_accidental_hits,
             partition_strategy,
         )  # fmt: skip
+
+
+@export("contrib.nn.scaled_softplus")
+def scaled_softplus(x: Any, alpha: Any, clip: Any = None, name: str | None = None) -> Any:
+    """`alpha * ln(1 + exp(x / alpha))`, at most `clip`: nearer to relu for a smaller `alpha`."""
+    clipped = [] if clip is None else [clip]
+    with tf.name_scope(name, "scaled_softplus", [x, alpha, *clipped]):
+        x = tf.convert_to_tensor(x, name="x")
+        alpha = tf.convert_to_tensor(alpha, dtype=x.dtype, name="alpha")
+        result = alpha * tf.nn.softplus(x / alpha)
+        return result if clip is None else tf.minimum(result, tf.convert_to_tensor(clip, dtype=x.dtype, name="clip"))
+
+
+@export("contrib.nn.conv1d_transpose")
+def conv1d_transpose(
+    input: Any, filters: Any, output_shape: Any, strides: Any, padding: str = "SAME", data_format: str = "NWC",
+    dilations: Any = None, name: str | None = None,
+) -> Any:  # fmt: skip
+    """The gradient of a convolution over sequences as a layer of its own: see `tf.nn.conv1d_transpose`."""
+    return tf.nn.conv1d_transpose(
+        input, filters, output_shape, strides, padding=padding, data_format=data_format, dilations=dilations, name=name
+    )
+
+
+@export("contrib.nn.sampled_sparse_softmax_loss")
+def sampled_sparse_softmax_loss(
+    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, sampled_values: Any = None,
+    remove_accidental_hits: bool = True, partition_strategy: str = "mod", name: str = "sampled_sparse_softmax_loss",
+) -> Any:  # fmt: skip
+    """A sampled softmax with one true class an example: [batch]."""
+    with tf.name_scope(name):
+        column = tf.reshape(tf.cast(labels, tf.int64), [-1, 1])
+        return tf.nn.sampled_softmax_loss(
+            weights, biases, column, inputs, num_sampled, num_classes, 1, sampled_values, remove_accidental_hits,
+            partition_strategy,
+        )  # fmt: skip

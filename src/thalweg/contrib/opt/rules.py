@@ -111,7 +111,7 @@ class AdaMaxOptimizer(_DenseRule):
             self._zeros_slot(var, "v", self._name)
 
     def _power(self, graph: Any = None) -> Any:
-        return self._get_non_slot_variable("beta1_power", tf.get_default_graph())
+        return self._get_non_slot_variable("beta1_power")
 
     def _rule(self, grad: Any, var: Any) -> Any:
         m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
@@ -143,7 +143,7 @@ class NadamOptimizer(AdaMaxOptimizer):
         self._create_non_slot_variable(self._beta2, "beta2_power", min(var_list, key=lambda v: v.name))
 
     def _power2(self) -> Any:
-        return self._get_non_slot_variable("beta2_power", tf.get_default_graph())
+        return self._get_non_slot_variable("beta2_power")
 
     def _rule(self, grad: Any, var: Any) -> Any:
         m, v = self.get_slot(var, "m"), self.get_slot(var, "v")

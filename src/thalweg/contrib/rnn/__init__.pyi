@@ -16,11 +16,15 @@ from thalweg.rnn.cell_dropout import DropoutWrapper as DropoutWrapper
 from thalweg.contrib.rnn.wrappers import EmbeddingWrapper as EmbeddingWrapper
 from thalweg.contrib.rnn.loops import FusedRNNCell as FusedRNNCell
 from thalweg.contrib.rnn.loops import FusedRNNCellAdaptor as FusedRNNCellAdaptor
+from thalweg.contrib.rnn.independent_cells import GLSTMCell as GLSTMCell
 from thalweg.contrib.rnn.cells import GRUBlockCellV2 as _GRUBlockCell_
 GRUBlockCell = _GRUBlockCell_
 from thalweg.contrib.rnn.cells import GRUBlockCellV2 as GRUBlockCellV2
 from thalweg.rnn.cells import GRUCell as GRUCell
 from thalweg.contrib.rnn.wrappers import HighwayWrapper as HighwayWrapper
+from thalweg.contrib.rnn.independent_cells import IndRNNCell as IndRNNCell
+from thalweg.contrib.rnn.independent_cells import IndyGRUCell as IndyGRUCell
+from thalweg.contrib.rnn.independent_cells import IndyLSTMCell as IndyLSTMCell
 from thalweg.contrib.rnn.wrappers import InputProjectionWrapper as InputProjectionWrapper
 from thalweg.contrib.rnn.cells import IntersectionRNNCell as IntersectionRNNCell
 from thalweg.contrib.rnn.cells import LSTMBlockCell as LSTMBlockCell
@@ -35,6 +39,7 @@ from thalweg.contrib.rnn.wrappers import OutputProjectionWrapper as OutputProjec
 from thalweg.contrib.rnn.cells import PhasedLSTMCell as PhasedLSTMCell
 from thalweg.rnn.cell_base import RNNCell as RNNCell
 from thalweg.rnn.cell_wrappers import ResidualWrapper as ResidualWrapper
+from thalweg.contrib.rnn.independent_cells import SRUCell as SRUCell
 from thalweg.contrib.rnn.loops import TimeReversedFusedRNN as TimeReversedFusedRNN
 from thalweg.contrib.rnn.cells import UGRNNCell as UGRNNCell
 from thalweg.contrib.rnn.linear import linear as __linear_

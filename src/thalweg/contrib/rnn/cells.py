@@ -287,7 +287,7 @@ class IntersectionRNNCell(RNNCell):
                 with tf.variable_scope("in_projection"):
                     inputs = linear(inputs, self._num_units, True)
             joined = linear([inputs, state], 4 * self._num_units, True)
-        time_gate, depth_gate, y, s = tf.split(joined, 4, axis=1)
+        time_gate, s, depth_gate, y = tf.split(joined, 4, axis=1)
         time_gate, depth_gate = tf.sigmoid(time_gate + self._forget_bias), tf.sigmoid(depth_gate + self._forget_bias)
         new_y = depth_gate * inputs + (1 - depth_gate) * self._y_activation(y)
         return new_y, time_gate * state + (1 - time_gate) * tanh(s)

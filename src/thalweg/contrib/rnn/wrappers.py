@@ -187,11 +187,16 @@ class HighwayWrapper(_Wrapper):
         self._coupled, self._carry_bias_init = couple_carry_transform_gates, carry_bias_init
 
     def _gate(self, x: Any, name: str, bias: float) -> Any:
-        with tf.variable_scope(name):
+        with tf.name_scope(name):
             size = x.shape.as_list()[-1]
             weight = tf.get_variable(f"{name}_w", [size, size])
             offset = tf.get_variable(f"{name}_b", [size], initializer=tf.constant_initializer(bias))
             return tf.sigmoid(tf.nn.xw_plus_b(x, weight, offset))
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
+        """Does one step. Variables are made in the scope of the caller, as TensorFlow's are."""
+        with tf.variable_scope(scope or tf.get_variable_scope()):
+            return self.call(inputs, state)
 
     def call(self, inputs: Any, state: Any) -> Any:
         """Does one step."""

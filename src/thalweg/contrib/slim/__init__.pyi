@@ -38,6 +38,7 @@ from thalweg.contrib.layers.convolutions import convolution2d_transpose as convo
 from thalweg.contrib.layers.convolutions import convolution3d as convolution3d
 from thalweg.contrib.layers.convolutions import convolution3d_transpose as convolution3d_transpose
 from thalweg.train.global_step import create_global_step as create_global_step
+from thalweg.contrib.framework.arg_scope import current_arg_scope as current_arg_scope
 from thalweg.contrib.layers.shaping import dropout as dropout
 elu: Any
 from thalweg.contrib.layers.encoders import embed_sequence as embed_sequence

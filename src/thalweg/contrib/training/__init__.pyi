@@ -21,5 +21,9 @@ from thalweg.contrib.training.evaluation import get_or_create_eval_step as get_o
 from thalweg.train.global_step import get_or_create_global_step as get_or_create_global_step
 from thalweg.contrib.training.gradient_steps import multiply_gradients as multiply_gradients
 from thalweg.contrib.training.hparam import parse_values as parse_values
+from thalweg.contrib.training.sampling import rejection_sample as rejection_sample
+from thalweg.contrib.training.sampling import resample_at_rate as resample_at_rate
+from thalweg.contrib.training.sampling import stratified_sample as stratified_sample
 from thalweg.contrib.training.gradient_steps import train as train
 from thalweg.contrib.training.evaluation import wait_for_new_checkpoint as wait_for_new_checkpoint
+from thalweg.contrib.training.sampling import weighted_resample as weighted_resample

@@ -31,7 +31,7 @@ class _Baseline(Estimator):
                 ones = tf.ones(tf.stack([_rows(features), 1]))
                 logits = tf.matmul(ones, tf.expand_dims(bias, 0))
                 made = optimizer_of(optimizer, 0.3)
-                return head.create_estimator_spec(features, mode, logits, labels, train_op_fn(made))
+                return head.create_estimator_spec(features, mode, logits, labels, train_op_fn=train_op_fn(made))
 
         super().__init__(model_fn, model_dir, config)
 

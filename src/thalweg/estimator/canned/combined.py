@@ -81,7 +81,7 @@ class _CombinedEstimator(Estimator):
                 combiner = options["linear_sparse_combiner"]
                 parts.append(linear_logits(features, linear, head.logits_dimension, combiner))
         logits = parts[0] if len(parts) == 1 else parts[0] + parts[1]
-        return head.create_estimator_spec(features, mode, logits, labels, _train_op_fn(*optimizers))
+        return head.create_estimator_spec(features, mode, logits, labels, train_op_fn=_train_op_fn(*optimizers))
 
 
 @export("estimator.DNNLinearCombinedClassifier")

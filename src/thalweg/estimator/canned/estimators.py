@@ -33,7 +33,7 @@ def _linear_model_fn(
     made = optimizer_of(optimizer, _linear_rate(columns))
     with tf.variable_scope("linear", values=tuple(features.values()), partitioner=partitioner_of(config, 64 << 20)):
         logits = linear_logits(features, columns, head.logits_dimension, combiner)
-        return head.create_estimator_spec(features, mode, logits, labels, train_op_fn(made))
+        return head.create_estimator_spec(features, mode, logits, labels, train_op_fn=train_op_fn(made))
 
 
 def _dnn_model_fn(features: Any, labels: Any, mode: str, head: Head, config: Any, options: dict[str, Any]) -> Any:
@@ -45,7 +45,7 @@ def _dnn_model_fn(features: Any, labels: Any, mode: str, head: Head, config: Any
             features, mode, options["feature_columns"], options["hidden_units"], head.logits_dimension,
             options["activation_fn"], options["dropout"], options["batch_norm"], inputs,
         )  # fmt: skip
-        return head.create_estimator_spec(features, mode, logits, labels, train_op_fn(made))
+        return head.create_estimator_spec(features, mode, logits, labels, train_op_fn=train_op_fn(made))
 
 
 class _LinearEstimator(Estimator):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from thalweg.estimator.export_outputs import ClassificationOutput, PredictOutput, RegressionOutput
 from thalweg.estimator.model_spec import EstimatorSpec, ModeKeys
@@ -21,8 +21,19 @@ def _column(labels: Any, dimension: int, logits: Any) -> Any:
     return labels
 
 
+class LossSpec(NamedTuple):
+    """What a head makes of logits and labels: the loss of the batch, those of examples, weights, labels for metrics."""
+
+    training_loss: Any
+    unreduced_loss: Any
+    weights: Any
+    processed_labels: Any
+
+
 class Head:
     """The base class of heads: reduces losses, weighs examples, and builds the EstimatorSpec."""
+
+    name: str | None = None  # Ends the names of metrics and summaries of a model with several heads.
 
     def __init__(self, dimension: int, weight_column: Any, loss_reduction: str) -> None:
         """Takes the number of logits, the name of the feature with the weights, and how losses are summed."""
@@ -54,35 +65,72 @@ class Head:
     def _outputs(self, predictions: Any) -> dict[str, Any]:
         raise NotImplementedError
 
+    def key(self, name: str) -> str:
+        """A metric's or summary's name in a model that may have several heads."""
+        return f"{name}/{self.name}" if self.name else name
+
+    def checked_logits(self, logits: Any) -> Any:
+        """The logits as float32.
+
+        Raises:
+            ValueError: If there are not as many as the head takes.
+        """
+        logits = tf.cast(tf.convert_to_tensor(logits), tf.float32)
+        if not logits.shape.is_compatible_with([None, self.logits_dimension]):
+            raise ValueError(f"logits must have shape [batch, {self.logits_dimension}], got {logits.shape}.")
+        return logits
+
+    def create_loss(self, features: Any, mode: str, logits: Any, labels: Any) -> LossSpec:
+        """The loss of a batch, and what it is made of."""
+        losses, processed = self._losses(self.checked_logits(logits), labels)
+        weights = self._weights(features)
+        loss = tf.losses.compute_weighted_loss(losses, weights, reduction=self._loss_reduction)
+        return LossSpec(loss, losses, weights, processed)
+
     def create_estimator_spec(
-        self, features: Any, mode: str, logits: Any, labels: Any, train_op_fn: Any, regularization_losses: Any = None
-    ) -> EstimatorSpec:
-        """The EstimatorSpec of a model with these logits."""
-        with tf.name_scope("head"):
-            logits = tf.cast(tf.convert_to_tensor(logits), tf.float32)
-            if not logits.shape.is_compatible_with([None, self.logits_dimension]):
-                raise ValueError(f"logits must have shape [batch, {self.logits_dimension}], got {logits.shape}.")
+        self, features: Any, mode: str, logits: Any, labels: Any = None, optimizer: Any = None,
+        train_op_fn: Any = None, regularization_losses: Any = None,
+    ) -> EstimatorSpec:  # fmt: skip
+        """The EstimatorSpec of a model with these logits.
+
+        Raises:
+            ValueError: If there is neither an optimizer nor a function that makes the training operation, or both.
+        """
+        with tf.name_scope(self.name, "head"):
+            logits = self.checked_logits(logits)
             with tf.name_scope("predictions"):
                 predictions = self._predictions(logits)
             if mode == ModeKeys.PREDICT:
                 return EstimatorSpec(mode, predictions, export_outputs=self._outputs(predictions))
-            losses, processed = self._losses(logits, labels)
-            weights = self._weights(features)
-            loss = tf.losses.compute_weighted_loss(losses, weights, reduction=self._loss_reduction)
+            loss, losses, weights, processed = self.create_loss(features, mode, logits, labels)
             if regularization_losses:
                 loss = loss + tf.add_n(regularization_losses)
             if mode == ModeKeys.EVAL:
                 metrics = self._metrics(predictions, processed, losses, weights)
                 if regularization_losses:
                     metrics["loss/regularization"] = tf.metrics.mean(tf.add_n(regularization_losses))
-                return EstimatorSpec(mode, predictions, loss, eval_metric_ops=metrics)
-            train_op = train_op_fn(loss)
-        tf.summary.scalar("loss", loss)
+                named = {self.key(name): value for name, value in metrics.items()}
+                return EstimatorSpec(mode, predictions, loss, eval_metric_ops=named)
+            train_op = training_op(loss, optimizer, train_op_fn)
+        tf.summary.scalar(self.key("loss"), loss)
         if self._loss_reduction == tf.losses.Reduction.SUM:
             tf.summary.scalar(
-                "average_loss", tf.losses.compute_weighted_loss(losses, weights, reduction="weighted_mean")
+                self.key("average_loss"), tf.losses.compute_weighted_loss(losses, weights, reduction="weighted_mean")
             )
         return EstimatorSpec(mode, predictions, loss, train_op)
+
+
+def training_op(loss: Any, optimizer: Any, train_op_fn: Any) -> Any:
+    """The operation that trains: of an optimizer, or by a function of the loss.
+
+    Raises:
+        ValueError: If there is neither, or both.
+    """
+    if (optimizer is None) == (train_op_fn is None):
+        raise ValueError("train_op_fn and optimizer must not both be set, and one of them must be.")
+    if train_op_fn is not None:
+        return train_op_fn(loss)
+    return optimizer.minimize(loss, global_step=tf.train.get_global_step())
 
 
 def _class_strings(ids: Any, vocabulary: Any) -> Any:

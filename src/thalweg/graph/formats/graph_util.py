@@ -71,8 +71,8 @@ def _with_nodes(graph_def: Any, nodes: Iterable[Any]) -> Any:
 def remove_training_nodes(input_graph: Any, protected_nodes: Sequence[str] | None = None) -> Any:
     """Returns a GraphDef without CheckNumerics nodes, and without Identity nodes that only forward a tensor.
 
-    Nobody waits for a CheckNumerics any more. An Identity with control inputs, or that others wait for, stays; so do
-    the nodes named in `protected_nodes`.
+    Control edges from a CheckNumerics go. An Identity that has or is a control input stays; so do the nodes named
+    in `protected_nodes`.
     """
     keep = set(protected_nodes or ())
     checks = {node.name for node in input_graph.node if node.op == "CheckNumerics" and node.name not in keep}

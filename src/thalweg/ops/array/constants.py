@@ -239,7 +239,7 @@ def group(*inputs: Any, **kwargs: Any) -> Operation:
         raise ValueError(f"Unknown keyword arguments: {', '.join(kwargs)}")
     by_device: dict[str, list[Operation]] = {}
     for element in nest.flatten(list(inputs)):
-        if element is not None:
+        if element is not None and type(element) is not EagerTensor:  # That has run.
             op = _operation_of(element)
             by_device.setdefault(op.device, []).append(op)
     with name_scope(name, "group_deps", [op for ops in by_device.values() for op in ops]) as scope:

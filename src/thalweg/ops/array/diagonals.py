@@ -347,5 +347,5 @@ def _smallest(sizes: list[Any]) -> Tensor:
 @export("trace", "linalg.trace")
 def trace(x: Any, name: str | None = None) -> Tensor:
     """Returns the sum of the main diagonal of each matrix in `x`."""
-    with name_scope(name, "Trace", [x]):
-        return apply_one("Sum", matrix_diag_part(x), [-1])
+    with name_scope(name, "Trace", [x]) as scope:
+        return apply_one("Sum", matrix_diag_part(x), [-1], name=scope)

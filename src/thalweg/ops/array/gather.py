@@ -10,7 +10,7 @@ from thalweg.graph import dtypes
 from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import colocate_with, name_scope
+from thalweg.graph.default_graph import colocate_with, get_default_graph, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
 from thalweg.graph.definitions.dispatch import dispatched
@@ -102,6 +102,7 @@ def gather(
         axis = batch_dims
     known = axis if isinstance(axis, (int, np.integer)) else constant_value(axis) if isinstance(axis, Tensor) else None
     if known is not None and int(known) == 0 and batch_dims == 0 and hasattr(params, "sparse_read"):
+        get_default_graph()._shift_seeds(1)  # the axis
         tensor: Tensor = params.sparse_read(indices, name=name)
         return tensor
     return apply_one("GatherV2", params, indices, axis, batch_dims=batch_dims, name=name)

@@ -9,7 +9,7 @@ import numpy as np
 from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert, convert_to_tensor, is_tensor_like
-from thalweg.graph.default_graph import name_scope
+from thalweg.graph.default_graph import get_default_graph, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.dispatch import dispatched
 from thalweg.graph.definitions.op_registry import define, export, gradient
@@ -306,6 +306,7 @@ def split(
     if isinstance(num_or_size_splits, Dimension):
         num_or_size_splits = num_or_size_splits.value
     if isinstance(num_or_size_splits, (int, np.integer)):
+        get_default_graph()._shift_seeds(1)  # the number of parts
         return apply_list("Split", axis, value, num_split=int(num_or_size_splits), name=name)
     sizes = convert_to_tensor(num_or_size_splits)
     if sizes.shape.ndims == 0:

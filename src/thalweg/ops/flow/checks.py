@@ -20,6 +20,7 @@ from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.constants import no_op
 from thalweg.ops.flow.printing import Assert
+from thalweg.ops.flow.tensor_names import named
 
 
 def all_true(condition: Tensor) -> Tensor:
@@ -38,10 +39,6 @@ def _abbreviated(value: Any, summarize: int | None) -> str:
     return f"[{text}{'...' if flat.size > most else ''}]" if np.ndim(value) else text
 
 
-def _name(tensor: Tensor) -> str:
-    return str(getattr(tensor, "name", "a value"))
-
-
 def _compare(
     default_name: str, op_type: str, static: Callable[[Any, Any], Any], condition: str, x: Any, y: Any, data: Any,
     summarize: int | None, message: str | None, name: str | None,
@@ -56,11 +53,17 @@ def _compare(
             raise errors.InvalidArgumentError(
                 None, None,
                 f"{message + chr(10) if message else ''}Condition {condition} did not hold element-wise:\n"
-                f"x ({_name(x)}) = \n{_abbreviated(left, summarize)}\n"
-                f"y ({_name(y)}) = \n{_abbreviated(right, summarize)}",
+                f"x ({named(x)}) = \n{_abbreviated(left, summarize)}\n"
+                f"y ({named(y)}) = \n{_abbreviated(right, summarize)}",
             )  # fmt: skip
         if data is None:
-            data = [f"Condition {condition} did not hold element-wise:", f"x ({x.name}) = ", x, f"y ({y.name}) = ", y]
+            data = [
+                f"Condition {condition} did not hold element-wise:",
+                f"x ({named(x)}) = ",
+                x,
+                f"y ({named(y)}) = ",
+                y,
+            ]
             if message:
                 data.insert(0, message)
         return Assert(all_true(apply_one(op_type, x, y)), data, summarize=summarize)
@@ -112,7 +115,7 @@ def _comparison_with_zero(
         with name_scope(name, function_name, [x, data]):
             x = convert(x, None, "x")
             if data is None:
-                data = [f"Condition x {symbol} 0 did not hold element-wise:", f"x ({x.name}) = ", x]
+                data = [f"Condition x {symbol} 0 did not hold element-wise:", f"x ({named(x)}) = ", x]
                 if message:
                     data.insert(0, message)
             zero = np.zeros((), x.dtype.as_numpy_dtype)
@@ -149,8 +152,8 @@ def assert_near(
         near = apply_one("LessEqual", apply_one(absolute, apply_one("Sub", x, y)), bound)
         if data is None:
             data = [
-                message or "", "x and y not equal to tolerance rtol = ", rtol, ", atol = ", atol, f"x ({x.name}) = ", x,
-                f"y ({y.name}) = ", y,
+                message or "", "x and y not equal to tolerance rtol = ", rtol, ", atol = ", atol,
+                f"x ({named(x)}) = ", x, f"y ({named(y)}) = ", y,
             ]  # fmt: skip
         return Assert(all_true(near), data, summarize=summarize)
 
@@ -158,7 +161,7 @@ def assert_near(
 def _static_rank(rank: Any) -> tuple[Tensor, int | None]:
     tensor = convert(rank, None, "rank")
     if tensor.dtype.base_dtype is not dtypes.int32:
-        raise TypeError(f"{tensor.name} must be of type tf.int32; got {tensor.dtype!r}")
+        raise TypeError(f"{named(tensor)} must be of type tf.int32; got {tensor.dtype!r}")
     value = constant_value(tensor)
     if tensor.shape.rank not in (None, 0):
         raise ValueError("Rank must be a scalar.")
@@ -178,7 +181,7 @@ def _check_rank(
         expected = f"{words} {tuple(known) if words == 'in' else known[0]}".lstrip()
         prefix = f"{message}.  " if message else ""
         raise ValueError(
-            f"{prefix}Tensor {x.name} must have rank {expected}.  Received rank {x.shape.rank}, shape {x.shape}"
+            f"{prefix}Tensor {named(x)} must have rank {expected}.  Received rank {x.shape.rank}, shape {x.shape}"
         )
     actual = apply_one("Rank", x)
     tensors = [tensor for tensor, _ in pairs]
@@ -187,7 +190,7 @@ def _check_rank(
         holds = apply_one("LogicalOr", holds, apply_one(op_type, actual, tensor))
     if data is None:
         prefix = f"{message}.  " if message else ""
-        must = f"Tensor {x.name} must have rank {words}".rstrip()
+        must = f"Tensor {named(x)} must have rank {words}".rstrip()
         data = [prefix, must, *tensors, "Received shape: ", apply_one("Shape", x)]
     return Assert(holds, data, summarize=summarize)
 
@@ -231,7 +234,7 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
         x = convert(x, None, "x")
         if not x.dtype.is_integer:
             prefix = f"{message}  " if message else ""
-            raise TypeError(f'{prefix}Expected "x" to be integer type.  Found: {x.name} of dtype {x.dtype!r}')
+            raise TypeError(f'{prefix}Expected "x" to be integer type.  Found: {named(x)} of dtype {x.dtype!r}')
         return no_op(name="statically_determined_was_integer")
 
 
@@ -243,7 +246,7 @@ def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str
         wanted = as_dtype(tf_type)
         if tensor.dtype.base_dtype is not wanted:
             prefix = f"{message}.  " if message else ""
-            raise TypeError(f"{prefix}{tensor.name} must be of type {wanted!r}; got {tensor.dtype!r}")
+            raise TypeError(f"{prefix}{named(tensor)} must be of type {wanted!r}; got {tensor.dtype!r}")
         return no_op(name="statically_determined_correct_type")
 
 
@@ -254,7 +257,7 @@ def assert_scalar(tensor: Any, name: str | None = None, message: str | None = No
         scalar = convert(tensor, None, "tensor")
         if scalar.shape.rank != 0:
             prefix = f"{message}  " if message else ""
-            raise ValueError(f"{prefix}Expected scalar shape for {scalar.name}, saw shape: {scalar.shape}.")
+            raise ValueError(f"{prefix}Expected scalar shape for {named(scalar)}, saw shape: {scalar.shape}.")
         return scalar
 
 
@@ -282,8 +285,8 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> DType:
         if found is None:
             found, first = tensor.dtype.base_dtype, tensor
         elif tensor.dtype.base_dtype is not found:
-            against = f" as {first.name}" if first is not None else ""
-            raise ValueError(f"{tensor.name}, type={tensor.dtype!r}, must be of the same type ({found!r}){against}.")
+            against = f" as {named(first)}" if first is not None else ""
+            raise ValueError(f"{named(tensor)}, type={tensor.dtype!r}, must be of the same type ({found!r}){against}.")
     found = found or dtypes.float32
     if not found.is_floating:
         raise ValueError(f"Expected floating point type, got {found!r}.")

@@ -15,6 +15,7 @@ from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.constants import group, no_op
 from thalweg.ops.flow.checks import assert_rank, assert_rank_at_least
 from thalweg.ops.flow.printing import Assert
+from thalweg.ops.flow.tensor_names import named
 
 
 @export("debugging.assert_shapes")
@@ -94,7 +95,7 @@ class _Checker:
         elif symbol in self.sizes:
             wanted, source = self.sizes[symbol]
         else:
-            self.sizes[symbol] = actual, f"Specified by tensor {tensor.name} dimension {position}"
+            self.sizes[symbol] = actual, f"Specified by tensor {named(tensor)} dimension {position}"
             return
         self._check_equal(tensor, position, actual, wanted, source)
 
@@ -103,14 +104,14 @@ class _Checker:
             if actual != wanted:
                 prefix = f"{self.message}.  " if self.message else ""
                 raise ValueError(
-                    f"{prefix}{source}.  Tensor {tensor.name} dimension {position} must have size {wanted}.  "
+                    f"{prefix}{source}.  Tensor {named(tensor)} dimension {position} must have size {wanted}.  "
                     f"Received size {actual}, shape {tensor.shape}"
                 )
             return
         data = self.data
         if data is None:
             data = [
-                self.message or "", source, f"Tensor {tensor.name} dimension", position, "must have size", wanted,
+                self.message or "", source, f"Tensor {named(tensor)} dimension", position, "must have size", wanted,
                 "Received shape: ", apply_one("Shape", tensor),
             ]  # fmt: skip
         self.checks.append(Assert(apply_one("Equal", actual, wanted), data, summarize=self.summarize))

@@ -46,10 +46,10 @@ def product_of(sizes: Sequence[Size]) -> Size:
     return result
 
 
-def reshape_to(x: Tensor, sizes: Sequence[Size]) -> Tensor:
-    """Reshapes, with a constant shape where at most one size is unknown."""
+def reshape_to(x: Tensor, sizes: Sequence[Size], name: str | None = None) -> Tensor:
+    """Reshapes, with a constant shape where at most one size is unknown; one that has a name is never left out."""
     known = [s for s in sizes if isinstance(s, int)]
-    if len(known) == len(sizes) and x.shape.dims_tuple == tuple(known):
+    if name is None and len(known) == len(sizes) and x.shape.dims_tuple == tuple(known):
         return x
     if len(known) >= len(sizes) - 1 and 0 not in known:
         target: Any = np.array([s if isinstance(s, int) else -1 for s in sizes], np.int32)
@@ -57,7 +57,7 @@ def reshape_to(x: Tensor, sizes: Sequence[Size]) -> Tensor:
         target = np.array(known, np.int32)
     else:
         target = apply_one("Pack", [np.int32(s) if isinstance(s, int) else s for s in sizes])
-    return apply_one("Reshape", x, target)
+    return apply_one("Reshape", x, target, name=name)
 
 
 def transpose_to(x: Tensor, order: Sequence[int]) -> Tensor:
@@ -87,13 +87,13 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
         >>> tf.tensordot(tf.ones([2, 3, 4]), tf.ones([4, 3, 5]), [[1, 2], [1, 0]]).shape.as_list()
         [2, 5]
     """
-    with name_scope(name, "Tensordot", [a, b]):
+    with name_scope(name, "Tensordot", [a, b]) as scope:
         a = convert_to_tensor(a, name="a")
         b = convert_to_tensor(b, a.dtype.base_dtype, name="b")
         if isinstance(axes, Tensor) and constant_value(axes) is not None:
             axes = constant_value(axes)
         if a.shape.ndims is None or b.shape.ndims is None or isinstance(axes, Tensor):
-            return _tensordot_of_unknown_rank(a, b, axes)
+            return _tensordot_of_unknown_rank(a, b, axes, scope)
         left, right = _axes_pair(a, b, axes)
         sizes_a, sizes_b = sizes_of(a), sizes_of(b)
         free_a = [i for i in range(len(sizes_a)) if i not in left]
@@ -102,12 +102,12 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
         rows, columns = [sizes_a[i] for i in free_a], [sizes_b[i] for i in free_b]
         matrix_a = reshape_to(transpose_to(a, [*free_a, *left]), [product_of(rows), inner])
         matrix_b = reshape_to(transpose_to(b, [*right, *free_b]), [inner, product_of(columns)])
-        result = reshape_to(matmul(matrix_a, matrix_b), [*rows, *columns])
+        result = reshape_to(matmul(matrix_a, matrix_b), [*rows, *columns], scope)
         result.set_shape([s if isinstance(s, int) else None for s in (*rows, *columns)])
         return result
 
 
-def _tensordot_of_unknown_rank(a: Tensor, b: Tensor, axes: Any) -> Tensor:
+def _tensordot_of_unknown_rank(a: Tensor, b: Tensor, axes: Any, name: str) -> Tensor:
     """As `tensordot`, with axes and sizes that the step computes."""
     rank_a, rank_b = apply_one("Rank", a), apply_one("Rank", b)
     axes = convert_to_tensor(axes, preferred_dtype=dtypes.int32)
@@ -123,7 +123,7 @@ def _tensordot_of_unknown_rank(a: Tensor, b: Tensor, axes: Any) -> Tensor:
         raise ValueError(f"'axes' must be an integer or have length 2, got shape {axes.shape}.")
     rows, matrix_a = _as_matrix(a, rank_a, left, inner_last=True)
     columns, matrix_b = _as_matrix(b, rank_b, right, inner_last=False)
-    return apply_one("Reshape", matmul(matrix_a, matrix_b), apply_one("ConcatV2", [rows, columns], 0))
+    return apply_one("Reshape", matmul(matrix_a, matrix_b), apply_one("ConcatV2", [rows, columns], 0), name=name)
 
 
 def _as_matrix(x: Tensor, rank: Tensor, inner: Tensor, inner_last: bool) -> tuple[Tensor, Tensor]:

@@ -41,36 +41,6 @@ define(
 )
 
 
-@python_kernel("TridiagonalSolve")
-def _solve(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    diagonals, rhs = (np.asarray(x) for x in inputs)
-    found = list(diagonals.shape)
-    require(diagonals.ndim >= 2 and found[-2] == 3, f"diagonals must have shape [..., 3, M], got {found}")
-    require(rhs.ndim == diagonals.ndim, f"rhs of shape {list(rhs.shape)} must have the rank of diagonals {found}")
-    size = diagonals.shape[-1]
-    require(
-        rhs.shape[:-1] == (*diagonals.shape[:-2], size),
-        f"rhs of shape {list(rhs.shape)} does not fit diagonals of shape {list(diagonals.shape)}",
-    )
-    if rhs.size == 0:
-        return rhs.copy()
-    from scipy.linalg import solve_banded  # Start-up time: SciPy is slow to import.
-
-    out = np.empty_like(rhs)
-    for place in np.ndindex(*diagonals.shape[:-2]):
-        upper, main, lower = diagonals[place]
-        bands = np.zeros((3, size), diagonals.dtype)
-        bands[0, 1:], bands[1], bands[2, :-1] = upper[:-1], main, lower[1:]
-        try:
-            out[place] = solve_banded((1, 1), bands, rhs[place], check_finite=False)
-        except np.linalg.LinAlgError:
-            require(attrs["perturb_singular"], "The first element of diagonal is zero, or the matrix is singular")
-            tiny = np.finfo(diagonals.dtype).eps * max(float(np.abs(bands).max()), 1.0)
-            bands[1] = bands[1] + tiny
-            out[place] = solve_banded((1, 1), bands, rhs[place], check_finite=False)
-    return out
-
-
 def _adjoint_diagonals(diagonals: Tensor) -> Tensor:
     """The diagonals of the conjugate transpose: upper and lower change places, each shifted by one."""
     upper, main, lower = apply_list("Unpack", diagonals, num=3, axis=-2)

@@ -14,7 +14,7 @@ import numpy as np
 from thalweg.graph.apply import apply, apply_list, apply_one
 from thalweg.graph.composite import SparseTensor, is_sparse
 from thalweg.graph.conversion import convert_to_tensor, is_tensor_like
-from thalweg.graph.default_graph import name_scope
+from thalweg.graph.default_graph import get_default_graph, name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.device_spec import DeviceSpec
 from thalweg.graph.marks import DISTINCT
@@ -68,6 +68,7 @@ def embedding_lookup(
     with name_scope(name, "embedding_lookup", [ids]):
         wanted = shards[0].keys_tensor(ids) if _is_table(shards[0]) else convert_to_tensor(ids)
         if len(shards) == 1 and not _is_of_a_task(shards[0]):
+            get_default_graph()._shift_seeds(1)  # TensorFlow's Identity of the rows
             return _clip_rows(gather(shards[0], wanted), wanted, max_norm)
         flat = wanted if wanted.shape.ndims == 1 else apply_one("Reshape", wanted, [-1])
         unique = apply("Unique", flat)
@@ -184,7 +185,7 @@ def embedding_lookup_sparse(
     if sp_weights is not None and not is_sparse(sp_weights):
         raise TypeError(f"sp_weights must be either None or SparseTensor, got {sp_weights!r}")
     ids = as_sparse(sp_ids)
-    with name_scope(name, "embedding_lookup_sparse"):
+    with name_scope(name, "embedding_lookup_sparse") as scope:
         rows = apply_one(
             "StridedSlice", ids.indices, [0, 0], [0, 1], [1, 1], begin_mask=1, end_mask=1, shrink_axis_mask=2
         )
@@ -196,26 +197,28 @@ def embedding_lookup_sparse(
         found = _clip_rows(_rows_of_unique(shards, unique.y, partition_strategy), unique.y, max_norm)
         if sp_weights is None:
             op_type = {"sum": "SparseSegmentSum", "mean": "SparseSegmentMean", "sqrtn": "SparseSegmentSqrtN"}[combiner]
-            return apply_one(op_type, found, unique.idx, rows)
-        return _weighted(found, unique.idx, rows, as_sparse(sp_weights).values, combiner)
+            return apply_one(op_type, found, unique.idx, rows, name=scope)
+        return _weighted(found, unique.idx, rows, as_sparse(sp_weights).values, combiner, scope)
 
 
-def _weighted(found: Tensor, idx: Tensor, rows: Tensor, weights: Tensor, combiner: str) -> Tensor:
+def _weighted(found: Tensor, idx: Tensor, rows: Tensor, weights: Tensor, combiner: str, name: str) -> Tensor:
+    """The sums of weighted rows, or their means; the last operation gets the name."""
     found = apply_one("GatherV2", found, idx, 0)
     if weights.dtype is not found.dtype:
         weights = apply_one("Cast", weights, DstT=found.dtype)
     # One weight for each row, whatever the shape of a row is.
     ones = apply_one("Fill", apply_one("ExpandDims", apply_one("Sub", apply_one("Rank", found), 1), 0), 1)
     weights = apply_one("Reshape", weights, apply_one("ConcatV2", [apply_one("Shape", weights), ones], 0))
-    total = apply_one("SegmentSum", apply_one("Mul", found, weights), rows)
+    weighted = apply_one("Mul", found, weights)
+    if combiner == "sum":
+        return apply_one("SegmentSum", weighted, rows, name=name)
+    total = apply_one("SegmentSum", weighted, rows)
     # A row without ids, or whose weights sum to zero, is zeros.
     if combiner == "mean":
-        total = apply_one("DivNoNan", total, apply_one("SegmentSum", weights, rows))
-    elif combiner == "sqrtn":
-        total = apply_one(
-            "DivNoNan", total, apply_one("Sqrt", apply_one("SegmentSum", apply_one("Mul", weights, weights), rows))
-        )
-    return total
+        divisor = apply_one("SegmentSum", weights, rows)
+    else:
+        divisor = apply_one("Sqrt", apply_one("SegmentSum", apply_one("Mul", weights, weights), rows))
+    return apply_one("DivNoNan", total, divisor, name=name)
 
 
 @export("nn.safe_embedding_lookup_sparse", "contrib.layers.safe_embedding_lookup_sparse")

@@ -52,9 +52,9 @@ def _along_axis(op_type: str, logits: Any, axis: int | None, name: str | None) -
         return unary(op_type, logits, name)
     swapped = list(range(len(logits.shape)))
     swapped[axis], swapped[-1] = swapped[-1], swapped[axis]
-    with name_scope(name, op_type, [logits]):
+    with name_scope(name, op_type, [logits]) as scope:
         order = convert_to_tensor(swapped, "int32")
-        return apply_one("Transpose", unary(op_type, apply_one("Transpose", logits, order)), order)
+        return apply_one("Transpose", unary(op_type, apply_one("Transpose", logits, order)), order, name=scope)
 
 
 def _axis_unless_last(tensor: Tensor, axis: int) -> int | None:

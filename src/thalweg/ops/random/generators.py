@@ -10,7 +10,7 @@ from typing import Any
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert
-from thalweg.graph.default_graph import get_seed, name_scope
+from thalweg.graph.default_graph import get_default_graph, get_seed, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable, work
@@ -167,7 +167,10 @@ def random_uniform(
     with name_scope(name, "random_uniform", [shape, minval, maxval]) as scope:
         size = shape_tensor(shape)
         if not dtype.is_integer and _is_unit(minval, maxval):
+            graph = get_default_graph()
+            graph._shift_seeds(2)  # the bounds
             seed1, seed2 = get_seed(seed)
+            graph._shift_seeds(3)  # scaling
             return apply_one("RandomUniform", size, dtype=dtype, seed=seed1, seed2=seed2, name=scope)
         minval, maxval = convert(minval, dtype, "min"), convert(maxval, dtype, "max")
         seed1, seed2 = get_seed(seed)

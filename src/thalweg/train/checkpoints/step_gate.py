@@ -72,7 +72,7 @@ class StepGate:
         add_to_collection(GATES, self)
 
     def _make_permit(self, worker: int) -> Any:
-        """Makes the permit of a worker when nobody has. If it was made and is gone, a step was interrupted."""
+        """Makes the permit of a worker unless it exists. If it was made and is gone, a step was interrupted."""
         made = self._made[worker]
         is_new = apply_one("Sub", 1, apply_one("Minimum", made.size(), 1))
         with control_dependencies([is_new]):

@@ -24,7 +24,7 @@ class GatedOptimizer(WrapperOptimizer):
     Without it, a checkpoint that is saved during asynchronous training over several parameter servers may have the
     update of a step on one of them and not on the other. With it, the updates of a step, the global step included, are
     in a checkpoint all or not at all. A step waits for its worker's permit, on the task of the global step, when its
-    gradients are ready, and gives it back after its last update. Nobody else uses this permit but the saver, which
+    gradients are ready, and gives it back after its last update. Only the saver uses this permit beside the worker; it
     holds all permits while it takes snapshots of the variables: some milliseconds.
 
     The price is one message to the task of the global step before the updates, and one after them. Programs without a

@@ -120,7 +120,7 @@ class SharedTokens(TokenQueues):
 
 
 class WorkerTokens(TokenQueues):
-    """A queue for each replica: nobody takes the token of another. A token holds the round and the global step."""
+    """A queue for each replica: no replica takes the token of another. A token holds the round and the global step."""
 
     def __init__(self, global_step: Any, local_round: Any, workers: int, worker_index: int, backup: bool) -> None:
         """Makes the queues.

@@ -156,7 +156,7 @@ class RecoverableSession(WrappedSession):
                 if self._sess is None:
                     self._sess = self._new_session()
                 if recovers and self._sess.should_stop():
-                    # Nobody would take part in a further step: a synchronous one would not end.
+                    # The other replicas have ended: a further synchronous step would wait for them without end.
                     raise errors.OutOfRangeError(None, None, "Training has ended while this session was lost.")
                 return call()
             except PREEMPTION_ERRORS as e:

@@ -15,6 +15,9 @@ from thalweg.graph.definitions.op_registry import export
 _UNITS: Final = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3), 200: (3, 24, 36, 3)}
 
 
+_UNIT_ARGUMENTS: Final = ("depth", "depth_bottleneck", "stride")
+
+
 @export("contrib.slim.nets.resnet_utils.Block")
 class Block(namedtuple("Block", ["scope", "unit_fn", "args"])):
     """A block of residual units: its scope, the function of a unit, and the arguments of each unit."""
@@ -56,7 +59,9 @@ def stack_blocks_dense(
     for block in blocks:
         with tf.variable_scope(block.scope, "block", [net]) as sc:
             block_stride = 1
-            for i, unit in enumerate(block.args):
+            for i, given in enumerate(block.args):
+                # TensorFlow 1.0 stated units as tuples.
+                unit = given if isinstance(given, dict) else dict(zip(_UNIT_ARGUMENTS, given, strict=True))
                 if store_non_strided_activations and i == len(block.args) - 1:
                     block_stride = unit.get("stride", 1)
                     unit = dict(unit, stride=1)

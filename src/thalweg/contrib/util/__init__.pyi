@@ -5,3 +5,5 @@ from typing import Any
 from thalweg.graph.static_value import constant_value as constant_value
 from thalweg.graph.messages.tensor_proto import make_ndarray as make_ndarray
 from thalweg.graph.messages.tensor_proto import make_tensor_proto as make_tensor_proto
+from thalweg.contrib.util.used_ops import ops_used_by_graph_def as ops_used_by_graph_def
+from thalweg.contrib.util.used_ops import stripped_op_list_for_graph as stripped_op_list_for_graph

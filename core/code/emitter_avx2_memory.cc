@@ -1,6 +1,5 @@
-// Reading and writing elements that are narrower than lanes.
-#include "code/emitter.h"
-#include "code/memory.h"
+// Reading and writing elements that are narrower than lanes, with AVX2.
+#include "code/emitter_avx2.h"
 
 namespace thalweg::code {
 namespace {
@@ -10,7 +9,7 @@ Vex half_of(uint8_t prefix, uint8_t map, uint8_t opcode) { return {prefix, map, 
 
 }  // namespace
 
-bool Emitter::widen(const Instruction& i) {
+bool EmitterAvx2::widen(const Instruction& i) {
   if (i.immediate == kToHalf) {
     const int source = in_register(i.a), to = result();
     out_.vex({1, 3, 0x1d}, source, 0, Operand::of(to), 0);  // vcvtps2ph, to even
@@ -54,7 +53,7 @@ bool Emitter::widen(const Instruction& i) {
   return false;
 }
 
-void Emitter::store_as(Memory type, bool wide, int from, const Operand& to, int scratch, int other) {
+void EmitterAvx2::store_as(Memory type, bool wide, int from, const Operand& to, int scratch, int other) {
   const auto s = Operand::of(scratch), o = Operand::of(other);
   // The lower and the upper half as one vector of 16 bytes, with elements half as wide.
   const auto pack_halves = [&](const Vex& pack) {

@@ -1,0 +1,1 @@
+"""tf.contrib.compiler: scopes and calls that ask for compilation."""

@@ -1,0 +1,1 @@
+"""tf.contrib.resampler: sampling images at given points."""

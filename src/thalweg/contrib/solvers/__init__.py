@@ -1,0 +1,1 @@
+"""tf.contrib.solvers: iterative methods of linear algebra."""

@@ -1,0 +1,1 @@
+"""tf.contrib.testing: summaries in tests."""

@@ -1,0 +1,1 @@
+"""tf.contrib.tfprof: the profiler of models under its names of TensorFlow 1.0."""

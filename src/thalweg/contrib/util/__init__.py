@@ -1,0 +1,1 @@
+"""tf.contrib.util: what a GraphDef uses."""

@@ -1,0 +1,1 @@
+"""Tests of TensorFlow 2 names and signatures."""
