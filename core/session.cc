@@ -4,7 +4,6 @@
 #include "kernel/registry.h"
 #include "memory/allocator.h"
 #include "plugin/plugin_memory.h"
-#include "thread/forks.h"
 
 namespace thalweg {
 
@@ -115,14 +114,14 @@ Session::Running::Running(Session& session, Step* step) : session_(session), ste
   after_ = session.running_;
   if (after_ != nullptr) after_->before_ = this;
   session.running_ = this;
-  Forks::step_begins();
+  session.steps_.begin();
 }
 
 Session::Running::~Running() {
   std::lock_guard lock(session_.mutex_);
   (before_ != nullptr ? before_->after_ : session_.running_) = after_;
   if (after_ != nullptr) after_->before_ = before_;
-  Forks::step_ends();
+  session_.steps_.end();
 }
 
 void Session::cancel_steps() {

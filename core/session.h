@@ -13,6 +13,7 @@
 
 #include "executor/executor.h"
 #include "function/function.h"
+#include "thread/forks.h"
 
 namespace thalweg {
 
@@ -82,6 +83,7 @@ class Session {
   std::unordered_map<std::string, StatefulKernel> stateful_;
   std::map<std::string, std::shared_ptr<Function>> functions_;
   Running* running_ = nullptr;  // the first in the list
+  Forks::Steps steps_;          // as many as in the list
   bool closed_ = false;
 };
 

@@ -42,7 +42,9 @@ def is_satisfied(requirement: Requirement) -> bool:
 
 def install(missing: list[Requirement]) -> int:
     """Runs pip and names each package as it arrives; shows all of pip's words only when it fails."""
-    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", *map(str, missing)]
+    # Python compiles a module when it is first imported: compiling all of them takes seconds, and few are used.
+    quick = ["--disable-pip-version-check", "--no-compile"]
+    command = [sys.executable, "-m", "pip", "install", *quick, *map(str, missing)]
     output = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
         assert pip.stdout is not None

@@ -1,4 +1,6 @@
 // Two sparse values of one shape, element by element: sums, maxima and minima; and a sparse and a dense one.
+#include <numeric>
+
 #include "compute/elementwise/elementwise.h"
 #include "compute/sparse/sparse_input.h"
 

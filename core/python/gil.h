@@ -20,6 +20,7 @@
 #include <cxxabi.h>
 
 #include <atomic>
+#include <cstdint>
 
 #include "thread/denormals.h"
 
@@ -39,28 +40,28 @@ class Gil {
   friend class NativeCall;
   friend class WithGil;
   friend class WithoutGil;
-  // Counts the thread as inside, or no longer. The caller holds the lock that guards the
-  // count: a step passes here several times, so that these are no atomic additions.
-  static void enter() {
-    inside_ = true;
+  // Counts the thread as inside, or no longer. The caller holds the lock that guards the count: a step passes here
+  // several times, so that these are no atomic additions. `inside` is the thread's flag: finding it takes a call.
+  static void enter(bool& inside) {
+    inside = true;
     holders_.store(holders_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  static void leave() {
-    inside_ = false;
+  static void leave(bool& inside) {
+    inside = false;
     holders_.store(holders_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   }
   // Takes the lock by `take`, and counts the thread as inside from before it asks. It counts itself, then reads the
   // flag; `end_threads` sets the flag, then reads the count: so one of them sees the other.
   template <typename Take>
-  static void enter_by(const Take& take) {
-    asking_.fetch_add(1);
+  static void enter_by(bool& inside, const Take& take) {
+    asked_.fetch_add(1);
     if (closed()) {
-      asking_.fetch_sub(1);
+      asked_.fetch_sub(1);
       rest();
     }
     take();
-    enter();
-    asking_.fetch_sub(1);
+    enter(inside);
+    answered_.store(answered_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
   // Whether this thread must not have the lock any more.
   static bool closed() { return ending_.load() && !is_ender(); }
@@ -68,27 +69,29 @@ class Gil {
 
   static std::atomic<bool> ending_;
   static std::atomic<int> holders_;  // the threads inside that have had the lock; they may be waiting for it in Python
-  static std::atomic<int> asking_;   // the threads that ask for it
-  static thread_local bool inside_;
+  // How often a thread has asked for the lock, and has been given it (changed with the lock).
+  static std::atomic<uint64_t> asked_, answered_;
+  static constinit thread_local bool inside_;
 };
 
 // A function of the core, called by Python.
 class NativeCall {
  public:
-  NativeCall() : outermost_(!Gil::inside_) {
-    if (outermost_) Gil::enter();
+  NativeCall() : inside_(Gil::inside_), outermost_(!inside_) {
+    if (outermost_) Gil::enter(inside_);
     if (!Gil::closed()) [[likely]]
       return;
-    Gil::leave();
+    Gil::leave(inside_);
     PyEval_SaveThread();
     Gil::rest();
   }
   ~NativeCall() {
-    if (outermost_) Gil::leave();
+    if (outermost_) Gil::leave(inside_);
   }
   NativeCall(const NativeCall&) = delete;
 
  private:
+  bool& inside_;
   const bool outermost_;
 };
 
@@ -97,10 +100,10 @@ class WithGil {
  public:
   WithGil() : entered_(!Gil::has_lock()) {
     const auto take = [this] { state_ = PyGILState_Ensure(); };
-    entered_ ? Gil::enter_by(take) : take();
+    entered_ ? Gil::enter_by(Gil::inside_, take) : take();
   }
   ~WithGil() {
-    if (entered_) Gil::leave();
+    if (entered_) Gil::leave(Gil::inside_);
     PyGILState_Release(state_);
   }
   WithGil(const WithGil&) = delete;
@@ -114,17 +117,18 @@ class WithGil {
 // Gives the lock away for as long as it lives.
 class WithoutGil {
  public:
-  WithoutGil() : was_inside_(Gil::inside_) {
-    if (was_inside_) Gil::leave();
+  WithoutGil() : inside_(Gil::inside_), was_inside_(inside_) {
+    if (was_inside_) Gil::leave(inside_);
     thread_ = PyEval_SaveThread();
   }
   ~WithoutGil() {
-    Gil::enter_by([this] { PyEval_RestoreThread(thread_); });
-    if (!was_inside_) Gil::leave();
+    Gil::enter_by(inside_, [this] { PyEval_RestoreThread(thread_); });
+    if (!was_inside_) Gil::leave(inside_);
   }
   WithoutGil(const WithoutGil&) = delete;
 
  private:
+  bool& inside_;
   const bool was_inside_;
   PyThreadState* thread_;
 };

@@ -3,19 +3,43 @@
 
 #include <pthread.h>
 
+#include <mutex>
+#include <utility>
+
 #include "error.h"
 
 namespace thalweg {
+namespace {
 
-std::atomic<int> Forks::running_{0};
+// All sessions' counts. The thread that forks holds the lock meanwhile, so that the child finds the list whole.
+std::mutex all_mutex;
+Forks::Steps* all_steps = nullptr;
+
+}  // namespace
+
 std::atomic<bool> Forks::broken_{false};
 const bool Forks::watching_ = [] {
-  in_child(&Forks::judge);
+  pthread_atfork([] { all_mutex.lock(); }, [] { all_mutex.unlock(); }, &Forks::judge);
   return true;
 }();
 
+Forks::Steps::Steps() {
+  std::lock_guard lock(all_mutex);
+  after_ = all_steps;
+  if (after_ != nullptr) after_->before_ = this;
+  all_steps = this;
+}
+
+Forks::Steps::~Steps() {
+  std::lock_guard lock(all_mutex);
+  (before_ != nullptr ? before_->after_ : all_steps) = after_;
+  if (after_ != nullptr) after_->before_ = before_;
+}
+
 void Forks::judge() {
-  if (running_.exchange(0) > 0) broken_.store(true);
+  for (Steps* steps = all_steps; steps != nullptr; steps = steps->after_)
+    if (std::exchange(steps->running_, 0) > 0) broken_.store(true);
+  all_mutex.unlock();
 }
 
 void Forks::in_child(void (*reset)()) { pthread_atfork(nullptr, nullptr, reset); }

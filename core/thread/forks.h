@@ -6,7 +6,7 @@
 // which would wait for ever. Such a child gets a clear error from `check` instead, before it takes any lock; a child of
 // a process that ran no step at that moment works.
 //
-// Thread-safe; `check` is one load.
+// Thread-safe; `check` is one load, and a step pays for no locked instruction.
 #pragma once
 
 #include <atomic>
@@ -15,9 +15,20 @@ namespace thalweg {
 
 class Forks {
  public:
-  // A step begins, and ends.
-  static void step_begins() { running_.fetch_add(1, std::memory_order_relaxed); }
-  static void step_ends() { running_.fetch_sub(1, std::memory_order_relaxed); }
+  // Counts the running steps of a session, whose lock guards `begin` and `end`.
+  class Steps {
+   public:
+    Steps();
+    ~Steps();
+    Steps(const Steps&) = delete;
+    void begin() { ++running_; }
+    void end() { --running_; }
+
+   private:
+    friend class Forks;
+    int running_ = 0;
+    Steps *before_ = nullptr, *after_ = nullptr;  // in the list of all
+  };
   // Throws FailedPrecondition in a child of a process that was running steps.
   static void check() {
     if (broken_.load(std::memory_order_relaxed)) [[unlikely]]
@@ -30,7 +41,6 @@ class Forks {
   [[noreturn]] static void refuse();
   static void judge();
 
-  static std::atomic<int> running_;
   static std::atomic<bool> broken_;
   static const bool watching_;
 };
