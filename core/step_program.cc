@@ -2,6 +2,15 @@
 #include "step_program.h"
 
 namespace thalweg {
+namespace {
+
+bool is_all_in_order(const std::vector<int32_t>& positions, size_t count) {
+  for (size_t i = 0; i < positions.size(); ++i)
+    if (positions[i] != static_cast<int32_t>(i)) return false;
+  return positions.size() == count;
+}
+
+}  // namespace
 
 StepProgram::StepProgram(std::shared_ptr<void> owner, Session& session, std::vector<FeedSpec> feeds,
                          std::vector<JointStep::Part> parts, size_t num_fetches)
@@ -9,7 +18,9 @@ StepProgram::StepProgram(std::shared_ptr<void> owner, Session& session, std::vec
       session_(session),
       feeds_(std::move(feeds)),
       parts_(std::move(parts)),
-      num_fetches_(num_fetches) {
+      num_fetches_(num_fetches),
+      is_one_plan_(parts_.size() == 1 && is_all_in_order(parts_[0].feeds, feeds_.size()) &&
+                   is_all_in_order(parts_[0].fetches, num_fetches)) {
   require(!parts_.empty(), "a step has at least one part");
 }
 
@@ -45,7 +56,7 @@ void StepProgram::start(const std::shared_ptr<const StepProgram>& program, int64
     ending->running.reset();
     ending->finished(std::move(error), std::move(fetched));
   };
-  if (program->parts_.size() == 1) {
+  if (program->is_one_plan_) {
     auto executor = std::make_shared<Executor>(program->parts_[0].plan, id);
     executor->set_rendezvous(std::move(rendezvous));
     if (observers != nullptr) executor->observe(&observers->at(0));

@@ -30,6 +30,8 @@ class StepProgram {
   const std::vector<FeedSpec>& feeds() const { return feeds_; }
   const std::vector<JointStep::Part>& parts() const { return parts_; }
   size_t num_fetches() const { return num_fetches_; }
+  // Whether it is one part that takes the step's feeds and gives its fetches as they are: its executor runs them then.
+  bool is_one_plan() const { return is_one_plan_; }
   std::vector<std::shared_ptr<const Plan>> plans() const;
   // The numbers of its nodes in traces, made on first use.
   const std::shared_ptr<NodeTable>& nodes() const;
@@ -49,6 +51,7 @@ class StepProgram {
   const std::vector<FeedSpec> feeds_;
   const std::vector<JointStep::Part> parts_;
   const size_t num_fetches_;
+  const bool is_one_plan_;
   mutable std::once_flag numbered_;
   mutable std::shared_ptr<NodeTable> nodes_;
 };

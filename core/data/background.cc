@@ -17,8 +17,9 @@ void Background::rouse() {
 }
 
 void Background::submit() {
-  running_ = true;
+  // The task waits for the lock. Only then: if no thread is to be had, nothing runs.
   ThreadPool::shared().submit([self = shared_from_this()] { self->run(); });
+  running_ = true;
 }
 
 void Background::run() {

@@ -28,6 +28,7 @@ class Batch final : public UnaryDataset {
       if (ended) return Pulled::end;
       try {
         while (!batch.full()) {
+          pull.look();
           Pulled pulled = input_->next(pull, element);
           if (pulled == Pulled::later) return pulled;
           if (pulled == Pulled::end) {
@@ -95,6 +96,7 @@ class Unbatch final : public UnaryDataset {
     using UnaryIterator::UnaryIterator;
     Pulled next(Pull& pull, Element& out) override {
       while (at >= rows) {
+        pull.look();
         Pulled pulled = input_->next(pull, current);
         if (pulled != Pulled::element) return pulled;
         at = 0;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "data/iterator_state.h"
+#include "executor/step.h"
 #include "kernel/kernel.h"
 #include "random/streams.h"
 
@@ -47,6 +48,14 @@ struct Making {
 // The context of a pull: the step whose thread makes it. Functions run within that step.
 struct Pull {
   Step& step;
+  // For loops that may take any number of elements to make one: lets the caller handle signals now and then, and throws
+  // CancelledError once the step has ended.
+  void look() {
+    if (++looks % 64 != 0) return;
+    if (step.interrupted()) fail(Code::cancelled, "the step was cancelled");
+    step.tick();
+  }
+  uint32_t looks = 0;
 };
 
 class DatasetIterator {

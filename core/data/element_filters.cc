@@ -56,6 +56,7 @@ class Unique final : public UnaryDataset {
     using UnaryIterator::UnaryIterator;
     Pulled next(Pull& pull, Element& out) override {
       while (true) {
+        pull.look();
         Pulled pulled = input_->next(pull, out);
         if (pulled != Pulled::element || seen.insert(key(out[0])).second) return pulled;
       }
@@ -106,6 +107,7 @@ class FilterByLast final : public UnaryDataset {
     using UnaryIterator::UnaryIterator;
     Pulled next(Pull& pull, Element& out) override {
       while (true) {
+        pull.look();
         Pulled pulled = input_->next(pull, out);
         if (pulled != Pulled::element) return pulled;
         require(out.back().num_elements() == 1, "the last component must be a scalar, got shape ", out.back().shape());

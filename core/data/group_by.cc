@@ -56,6 +56,7 @@ class GroupByWindow final : public UnaryDataset {
 
     Pulled next(Pull& pull, Element& out) override {
       while (true) {
+        pull.look();
         switch (doing) {
           case Doing::pull: {
             if (ended && groups.empty()) return Pulled::end;
@@ -236,6 +237,7 @@ class GroupByReducer final : public UnaryDataset {
 
     Pulled next(Pull& pull, Element& out) override {
       while (true) {
+        pull.look();
         switch (doing) {
           case Doing::pull: {
             if (ended) {

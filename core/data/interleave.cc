@@ -64,6 +64,7 @@ class Interleave final : public UnaryDataset {
     Pulled next(Pull& pull, Element& out) override {
       size_t passed = 0;  // places in a row that were not ready
       while (!ended || open > 0) {
+        pull.look();
         Place& place = places[at];
         if (!place.iterator && ended) {
           advance();

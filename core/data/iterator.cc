@@ -101,8 +101,8 @@ void Traversal::drive(int64_t most) {
         return;
       }
       if (most == 0) {
-        ThreadPool::shared().submit([self = shared_from_this()] { self->drive(-1); });
-        return;
+        if (hand_over()) return;
+        most = -1;
       }
       request = std::move(queue_.front());
       queue_.pop_front();
@@ -161,8 +161,17 @@ void Traversal::wake() {
   }
   if (inline_wake_)
     drive(1);
-  else
-    ThreadPool::shared().submit([self] { self->drive(-1); });
+  else if (!hand_over())
+    drive(-1);
+}
+
+bool Traversal::hand_over() {
+  try {
+    ThreadPool::shared().submit([self = shared_from_this()] { self->drive(-1); });
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 void Traversal::exclusively(const std::function<void()>& body) {

@@ -43,6 +43,8 @@ class Traversal final : public Waker, public std::enable_shared_from_this<Traver
   bool serve(Request& request, Step& step);
   // Serves queued requests, at most `most` (negative: all), then passes the rest on or stops driving.
   void drive(int64_t most);
+  // Lets a thread of the pool drive. False: there is no thread, and the caller still drives.
+  bool hand_over();
   void enqueue(Request request, bool first);
   void cancel(AsyncContext* ctx);
   // Runs `body` as the driver, after waiting for the present driver to stop.

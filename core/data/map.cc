@@ -73,6 +73,7 @@ class Filter final : public UnaryDataset {
         : UnaryIterator(std::move(input)), call(called, making) {}
     Pulled next(Pull& pull, Element& out) override {
       while (!stopped) {
+        pull.look();
         if (!call.pending()) {
           Pulled pulled = input_->next(pull, element);
           if (pulled != Pulled::element) return pulled;

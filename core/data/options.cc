@@ -34,13 +34,20 @@ void pass_on(Context& ctx) {
   ctx.set_output(0, ctx.take_input(0));
 }
 
+// A number of threads, which is checked and not needed: zero lets the runtime choose.
+void pass_on_with_threads(Context& ctx) {
+  const int64_t threads = int_input(ctx, 1, "the number of threads");
+  require(threads >= 0, "the number of threads must not be negative, got ", threads);
+  pass_on(ctx);
+}
+
 REGISTER(kernel("OptionsDataset").function<with_options>());
 REGISTER(kernel("OptimizeDataset").function<pass_on>());
 REGISTER(kernel("ModelDataset").function<pass_on>());
-REGISTER(kernel("MaxIntraOpParallelismDataset").function<pass_on>());
-REGISTER(kernel("ExperimentalMaxIntraOpParallelismDataset").function<pass_on>());
-REGISTER(kernel("PrivateThreadPoolDataset").function<pass_on>());
-REGISTER(kernel("ExperimentalPrivateThreadPoolDataset").function<pass_on>());
+REGISTER(kernel("MaxIntraOpParallelismDataset").function<pass_on_with_threads>());
+REGISTER(kernel("ExperimentalMaxIntraOpParallelismDataset").function<pass_on_with_threads>());
+REGISTER(kernel("PrivateThreadPoolDataset").function<pass_on_with_threads>());
+REGISTER(kernel("ExperimentalPrivateThreadPoolDataset").function<pass_on_with_threads>());
 
 }  // namespace
 }  // namespace thalweg

@@ -104,6 +104,7 @@ class PaddedBatch final : public UnaryDataset {
     Pulled next(Pull& pull, Element& out) override {
       try {
         while (!ended && elements.size() < size) {
+          pull.look();
           Element element;
           Pulled pulled = input_->next(pull, element);
           if (pulled == Pulled::later) return pulled;

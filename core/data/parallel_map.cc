@@ -160,12 +160,18 @@ void ParallelCalls::finished(Lock& lock, Call* call) {
   if (wanted) consumer_->wake();
 }
 
-void ParallelCalls::recruit() {
-  if (workers_ >= options_.calls || !room()) return;
+bool ParallelCalls::recruit() {
+  if (workers_ >= options_.calls || !room()) return true;
   // Elements that cost less than a second thread are left to the consumer, unless it waits.
-  if (!options_.may_wait && !waiting_ && mean_seconds_ >= 0 && mean_seconds_ < kCheapSeconds) return;
+  if (!options_.may_wait && !waiting_ && mean_seconds_ >= 0 && mean_seconds_ < kCheapSeconds) return true;
+  try {
+    // The worker waits for the lock.
+    ThreadPool::shared().submit([self = shared_from_this()] { self->worker(); });
+  } catch (const Error&) {
+    return false;
+  }
   ++workers_;
-  ThreadPool::shared().submit([self = shared_from_this()] { self->worker(); });
+  return true;
 }
 
 void ParallelCalls::worker() {
@@ -212,7 +218,10 @@ Pulled ParallelCalls::next(Pull& pull, Element& out) {
       if (worked || ready() != nullptr || ended_) continue;
     }
     waiting_ = true;
-    recruit();
+    if (!recruit()) {
+      waiting_ = false;
+      fail(Code::resource_exhausted, "cannot start a thread for the calls of a dataset's function");
+    }
     return Pulled::later;
   }
 }
@@ -222,7 +231,10 @@ void ParallelCalls::wake() {
   if (pulling_) woken_ = true;
   stalled_ = false;
   if (closed_) return;
-  if (waiting_ || !calls_.empty()) recruit();
+  if ((waiting_ || !calls_.empty()) && !recruit() && std::exchange(waiting_, false)) {
+    lock.unlock();
+    consumer_->wake();  // It hears of the failure when it asks again.
+  }
 }
 
 void ParallelCalls::hold(Lock& lock) {

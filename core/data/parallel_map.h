@@ -55,8 +55,8 @@ class ParallelCalls final : public Waker, public std::enable_shared_from_this<Pa
   void run_calls(Lock& lock, Step& step, const std::vector<Call*>& mine);
   void start_call(Lock& lock, Call* call);
   void finished(Lock& lock, Call* call);
-  // Starts another worker if there is work for it.
-  void recruit();
+  // Starts another worker if there is work for it; false if the system has no thread left.
+  bool recruit();
   void worker();
   Call* ready() const;
   void measure(double seconds, size_t calls);

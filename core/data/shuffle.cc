@@ -79,6 +79,7 @@ class Shuffle final : public UnaryDataset {
 
     Pulled next(Pull& pull, Element& out) override {
       while (end - slices.front() < capacity && left != 0) {
+        pull.look();
         if (!round) round = dataset->iterate(making);
         Pulled pulled = round->next(pull, spare);
         if (pulled == Pulled::later) return pulled;

@@ -149,6 +149,7 @@ class SparseBatch final : public UnaryDataset {
   SparseBatch(Signature signature, DatasetPtr input, int64_t size, std::vector<int64_t> shape)
       : UnaryDataset(std::move(signature), std::move(input)), size_(size), shape_(std::move(shape)) {
     require(size > 0, "Batch size must be greater than zero.");
+    for (int64_t d : shape_) require(d >= -1, "Dimensions of row_shape must be at least -1 (any size), got ", d);
     require(this->input()->width() == 1, "DenseToSparseBatchDataset only supports inputs with a single component.");
   }
   int64_t cardinality() const override {

@@ -72,6 +72,7 @@ struct Skip final : CountingIterator {
   Pulled next(Pull& pull, Element& out) override {
     if (left < 0) return Pulled::end;
     while (left > 0) {
+      pull.look();
       Pulled pulled = input_->next(pull, out);
       if (pulled != Pulled::element) {
         if (pulled == Pulled::end) left = 0;
@@ -105,6 +106,7 @@ class Shard final : public UnaryDataset {
         : UnaryIterator(std::move(input)), shards(shards), index(index) {}
     Pulled next(Pull& pull, Element& out) override {
       while (true) {
+        pull.look();
         Pulled pulled = input_->next(pull, out);
         if (pulled != Pulled::element) return pulled;
         bool in_shard = at == index;

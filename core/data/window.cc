@@ -47,6 +47,7 @@ class Window final : public UnaryDataset {
           extent(dataset.extent_) {}
     Pulled next(Pull& pull, Element& out) override {
       while (!ended && (skip > 0 || static_cast<int64_t>(buffer.size()) < extent.span())) {
+        pull.look();
         Slot slot;
         Pulled pulled = Pulled::element;
         try {

@@ -154,6 +154,7 @@ class Repeat final : public UnaryDataset {
         : dataset(std::move(input)), making(making), left(count) {}
     Pulled next(Pull& pull, Element& out) override {
       while (left != 0) {
+        pull.look();
         if (!round) round = dataset->iterate(making);
         Pulled pulled = round->next(pull, out);
         if (pulled == Pulled::element) round_has_elements = true;

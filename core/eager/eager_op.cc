@@ -17,21 +17,27 @@ namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(20);
 
+// How the op that this thread runs by itself lets its caller handle signals.
+thread_local const std::function<void()>* poll_of_thread = nullptr;
+
+struct PollScope {
+  explicit PollScope(const std::function<void()>& poll) : outer(std::exchange(poll_of_thread, &poll)) {}
+  ~PollScope() { poll_of_thread = outer; }
+  PollScope(const PollScope&) = delete;
+  const std::function<void()>* const outer;
+};
+
 // What kernels see as their step. It never ends by itself; that of a waiting kernel is cancelled if the caller gives
 // up.
 class EagerStep final : public Step {
  public:
-  explicit EagerStep(const std::function<void()>* poll = nullptr) : poll_(poll) {}
   void tick() override {
-    if (poll_ != nullptr) (*poll_)();
+    if (poll_of_thread != nullptr) (*poll_of_thread)();
   }
   void abort(const Error&) override {
     interrupted_.store(true, std::memory_order_relaxed);
     cancellation().cancel();
   }
-
- private:
-  const std::function<void()>* const poll_;
 };
 
 EagerStep& common_step() {
@@ -59,6 +65,7 @@ EagerOp::EagerOp(NodeDef def, std::shared_ptr<Device> device) : def_(std::move(d
 void EagerOp::run(Tensor* inputs, Tensor* outputs, const std::function<void()>& poll) const {
   Forks::check();
   FlushDenormals flush;
+  PollScope polled(poll);
   if (async_) [[unlikely]] {
     wait(inputs, outputs, poll);
   } else {
@@ -68,7 +75,7 @@ void EagerOp::run(Tensor* inputs, Tensor* outputs, const std::function<void()>& 
 }
 
 void EagerOp::wait(Tensor* inputs, Tensor* outputs, const std::function<void()>& poll) const {
-  auto step = std::make_shared<EagerStep>(&poll);
+  auto step = std::make_shared<EagerStep>();
   const bool done = run_node({*device_, *step}, def_, kernel_.get(), inputs, outputs, {},
                              [&](Context& ctx, int32_t) { return prompt_ != nullptr && prompt_->attempt(ctx); });
   if (done) return;

@@ -151,40 +151,51 @@ void EmbeddingTable::lookup_group(size_t number, const Batch& batch, const Readi
   Shard& shard = *shards_[number];
   const auto group = batch.group(number);
   const size_t bytes = read.slot < 0 ? sizeof(RowHeader) + layout_.value_bytes() : layout_.stride();
-  const int64_t dim = options_.dim;
-  int64_t hits = 0;
-  std::string row;
+  std::vector<uint32_t> elsewhere;  // positions of keys without a row in memory
   FoundOnDisk cold;
-  std::shared_lock lock(shard.mutex);
-  if (shard.cold()) cold.version = shard.cold()->version();
-  visit_group(shard, batch, group, bytes, [&](uint32_t position) {
+  {
+    std::shared_lock lock(shard.mutex);
+    if (shard.cold()) cold.version = shard.cold()->version();
+    visit_group(shard, batch, group, bytes, [&](uint32_t position) {
+      const Key key = batch.key(position);
+      if (const uint32_t found = shard.find(key); found != Shard::kNone) {
+        read(layout_, shard.row(found), out + static_cast<int64_t>(position) * options_.dim);
+        return;
+      }
+      if (shard.cold()) shard.cold()->prefetch_slot(key);
+      elsewhere.push_back(position);
+    });
+    const size_t misses = lookup_elsewhere(shard, batch, elsewhere, read, fetch, cold, out);
+    hits_.fetch_add(static_cast<int64_t>(group.size() - misses), std::memory_order_relaxed);
+    misses_.fetch_add(static_cast<int64_t>(misses), std::memory_order_relaxed);
+  }
+  install_found(shard, batch, cold, step_.load(std::memory_order_relaxed));
+}
+
+size_t EmbeddingTable::lookup_elsewhere(const Shard& shard, const Batch& batch, std::span<const uint32_t> positions,
+                                        const Reading& read, bool fetch, FoundOnDisk& found, float* out) const {
+  size_t misses = 0;
+  std::string row;
+  for (const uint32_t position : positions) {
     const Key key = batch.key(position);
-    float* to = out + static_cast<int64_t>(position) * dim;
-    if (const uint32_t found = shard.find(key); found != Shard::kNone) {
-      read(layout_, shard.row(found), to);
-      ++hits;
-      return;
-    }
+    float* to = out + static_cast<int64_t>(position) * options_.dim;
     const uint32_t place = shard.cold() ? shard.cold()->find(key) : ColdRows::kNone;
     if (place != ColdRows::kNone) {
-      char* bytes = cold.next(layout_.stride());
+      char* bytes = found.next(layout_.stride());
       shard.cold()->read(place, key, bytes);
       read(layout_, bytes, to);
-      if (fetch) cold.rows.emplace_back(position, place);
-      ++hits;
-      return;
+      if (fetch) found.rows.emplace_back(position, place);
+      continue;
     }
-    first_value(options_.first, key.id, to, dim);
-    if (options_.precision == Precision::float32) return;
+    ++misses;
+    first_value(options_.first, key.id, to, options_.dim);
+    if (options_.precision == Precision::float32) continue;
     // As it would be read from the row.
     row.resize(layout_.value_bytes());
     layout_.encode(to, row.data(), key.id);
     layout_.decode(row.data(), to);
-  });
-  hits_.fetch_add(hits, std::memory_order_relaxed);
-  misses_.fetch_add(static_cast<int64_t>(group.size()) - hits, std::memory_order_relaxed);
-  lock.unlock();
-  install_found(shard, batch, cold, step_.load(std::memory_order_relaxed));
+  }
+  return misses;
 }
 
 std::shared_lock<std::shared_mutex> EmbeddingTable::with_slots(std::span<const Slot> slots, std::span<int> numbers) {

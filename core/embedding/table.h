@@ -131,6 +131,10 @@ class EmbeddingTable : public Resource {
   void settle(char* row) const;
   // With `fetch`, rows that had to be read from disk come back from there.
   void lookup_group(size_t shard, const Batch& batch, const Reading& reading, bool fetch, float* out);
+  // The same for keys without a row in memory: from disk, or first values. Returns how many keys have no row at all.
+  struct FoundOnDisk;
+  size_t lookup_elsewhere(const Shard& shard, const Batch& batch, std::span<const uint32_t> positions,
+                          const Reading& read, bool fetch, FoundOnDisk& found, float* out) const;
   void apply_group(size_t shard, const Batch& batch, const float* gradients, std::span<const int> slots,
                    const RowStep& step, uint32_t now);
   // The numbers of slots in the layout, which gets those that it does not have. Takes and returns with layout_mutex_.
@@ -146,6 +150,8 @@ class EmbeddingTable : public Resource {
   // Removes the least frequently updated rows beyond so many; returns how many.
   int64_t keep_most(Shard& shard, int64_t most);
   void prefetch_loop();
+  // Whether look-ups of these keys would have to wait for the disk, judged by some of them.
+  bool waits_for_disk(const Tensor& keys) const;
   // Brings the rows of a group back from disk. Those for which it would have to wait are left for `later`, if given.
   void fetch_group(Shard& shard, const Batch& batch, std::span<const uint32_t> group, uint32_t now,
                    std::vector<uint32_t>* later);

@@ -1,6 +1,8 @@
 // EmbeddingTable: which rows leave, for good or to disk, and which come back ahead of their use.
 #include <algorithm>
+#include <array>
 #include <unordered_set>
+#include <utility>
 
 #include "embedding/batch.h"
 #include "embedding/cold_rows.h"
@@ -12,20 +14,31 @@ namespace {
 
 // Rows looked at when one has to go for good, or to disk.
 constexpr int kSampled = 16, kSampledForDisk = 8;
+// Rows that are moved to disk one after the other.
+constexpr size_t kDemotedAtOnce = 16;
+// Batches of fewer keys are always fetched ahead. Of others so many keys are looked at, and so many rows on disk are
+// read, to find out whether there is anything to wait for.
+constexpr int64_t kFewKeys = 1024, kJudgedKeys = 512, kJudgedRows = 32;
 // Batches waiting to be fetched ahead; the oldest goes first.
 constexpr size_t kMostPrefetches = 16;
+
+// The number of the i-th row that is drawn at random.
+uint32_t nth_drawn(const Shard& shard, uint64_t seed, int i) {
+  return static_cast<uint32_t>((combine64(seed, static_cast<uint64_t>(i)) >> 32) * shard.end() >> 32);
+}
+
+void prefetch_drawn(const Shard& shard, uint64_t seed, int sampled) {
+  for (int i = 0; i < sampled; ++i) __builtin_prefetch(&shard.header(nth_drawn(shard, seed, i)));
+}
 
 // A row that is used least, among some drawn at random, but neither `kept` nor one of the update `now`; kNone if there
 // is none.
 template <typename Less>
 uint32_t drawn(const Shard& shard, uint32_t now, uint32_t kept, uint64_t seed, int sampled, const Less& less) {
   uint32_t best = Shard::kNone;
-  auto nth = [&](int i) {
-    return static_cast<uint32_t>((combine64(seed, static_cast<uint64_t>(i)) >> 32) * shard.end() >> 32);
-  };
-  for (int i = 0; i < sampled; ++i) __builtin_prefetch(&shard.header(nth(i)));
+  prefetch_drawn(shard, seed, sampled);
   for (int i = 0, found = 0; i < 8 * sampled && found < sampled; ++i) {
-    const uint32_t number = nth(i);
+    const uint32_t number = nth_drawn(shard, seed, i);
     const RowHeader& head = shard.header(number);
     if (!head.live() || head.step == now || number == kept) continue;
     ++found;
@@ -153,11 +166,25 @@ void EmbeddingTable::spill(Shard& shard, uint32_t now, uint32_t kept) {
   if (shard.cold() == nullptr)
     shard.set_cold(std::make_unique<ColdRows>(options_.folder, options_.key == DType::string, layout_.stride()));
   const LessUsed less_used{now == kNoStep ? step_.load(std::memory_order_relaxed) : now};
-  for (uint64_t i = 0; shard.rows() > budget; ++i) {
-    const uint64_t seed = combine64(now, i + static_cast<uint64_t>(shard.rows()) * 3);
-    const uint32_t victim = drawn(shard, now, kept, seed, kSampledForDisk, less_used);
-    if (victim == Shard::kNone) break;
-    shard.demote(victim);
+  // Rows are drawn before they are moved, so that their bytes, and the headers of those drawn next, are on their way
+  // from memory meanwhile.
+  std::array<uint32_t, kDemotedAtOnce> victims;
+  for (uint64_t i = 0; shard.rows() > budget;) {
+    const auto extra = std::min<int64_t>(shard.rows() - budget, kDemotedAtOnce);
+    size_t count = 0;
+    uint64_t seed = combine64(now, i + static_cast<uint64_t>(shard.rows()) * 3);
+    for (int64_t k = 0; k < extra; ++k) {
+      const uint64_t next = combine64(now, ++i + static_cast<uint64_t>(shard.rows()) * 3);
+      if (k + 1 < extra) prefetch_drawn(shard, next, kSampledForDisk);
+      const uint32_t victim = drawn(shard, now, kept, std::exchange(seed, next), kSampledForDisk, less_used);
+      const auto end = victims.begin() + static_cast<ptrdiff_t>(count);
+      if (victim == Shard::kNone || std::find(victims.begin(), end, victim) != end) continue;
+      const char* row = shard.row(victim);
+      for (size_t line = 0; line < shard.stride(); line += 64) __builtin_prefetch(row + line);
+      victims[count++] = victim;
+    }
+    if (count == 0) break;
+    for (size_t k = 0; k < count; ++k) shard.demote(victims[k]);
   }
 }
 
@@ -253,6 +280,7 @@ void EmbeddingTable::prefetch_loop() {
       prefetches_.pop_front();
     }
     auto layout_lock = shared_layout();
+    if (keys.num_elements() > kFewKeys && !waits_for_disk(keys)) continue;
     const uint32_t now = step_.load(std::memory_order_relaxed);
     Batch batch(keys, shards_.size());
     // First the rows that are in the system's memory. The disk learns of all others, so that it can fetch many at a
@@ -261,6 +289,29 @@ void EmbeddingTable::prefetch_loop() {
     for (size_t s = 0; s < shards_.size(); ++s) fetch_group(*shards_[s], batch, batch.group(s), now, &later[s]);
     for (size_t s = 0; s < shards_.size(); ++s) fetch_group(*shards_[s], batch, later[s], now, nullptr);
   }
+}
+
+// Rows that are in the system's memory are better left to the look-up, which reads them on several threads at once: to
+// bring them back from here would take as much time, of a core that the step before may need, and locks.
+bool EmbeddingTable::waits_for_disk(const Tensor& keys) const {
+  const int64_t n = keys.num_elements(), stride = std::max<int64_t>(n / kJudgedKeys, 1);
+  std::string row(layout_.stride(), '\0');
+  int64_t read = 0;
+  for (int64_t i = 0; i < n && read < kJudgedRows; i += stride) {
+    const Key key = key_at(keys, i);
+    const Shard& shard = *shards_[key.hash & (shards_.size() - 1)];
+    std::shared_lock lock(shard.mutex);
+    if (shard.cold() == nullptr || shard.find(key) != Shard::kNone) continue;
+    const uint32_t place = shard.cold()->find(key);
+    if (place == ColdRows::kNone) continue;
+    try {
+      if (!shard.cold()->read_at_once(place, key, row.data())) return true;
+    } catch (const Error&) {
+      return true;  // The look-up that needs the row reports what is wrong with it.
+    }
+    ++read;
+  }
+  return false;
 }
 
 void EmbeddingTable::fetch_group(Shard& shard, const Batch& batch, std::span<const uint32_t> group, uint32_t now,

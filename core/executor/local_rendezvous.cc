@@ -7,38 +7,59 @@ void LocalRendezvous::send(const Key& key, FrameIteration at, Tensor value) {
   deliver(key.hash(), at, std::move(value));
 }
 
-void LocalRendezvous::deliver(uint64_t key, FrameIteration at, Tensor value) {
+bool LocalRendezvous::hand_over(const Place& place, Tensor& value, Hold* hold) {
   Receive receive;
   {
     std::lock_guard lock(mutex_);
     if (aborted_) throw *aborted_;
-    auto found = slots_.try_emplace(Place{key, at}).first;
+    auto found = hold != nullptr ? slots_.try_emplace(place).first : slots_.find(place);
+    if (found == slots_.end()) return false;
     Slot& slot = found->second;
     if (slot.waiting.empty()) {
-      slot.values.push_back(std::move(value));
-      return;
+      if (hold != nullptr) slot.values.push_back({std::move(value), std::move(*hold)});
+      return false;
     }
     receive = std::move(slot.waiting.front());
     slot.waiting.erase(slot.waiting.begin());
     if (slot.waiting.empty()) slots_.erase(found);
   }
   receive(std::nullopt, std::move(value));
+  return true;
+}
+
+void LocalRendezvous::deliver(uint64_t key, FrameIteration at, Tensor value,
+                              const std::function<Hold(const Tensor&)>& hold) {
+  const Place place{key, at};
+  Hold held;
+  if (hold) {
+    if (hand_over(place, value, nullptr)) return;
+    held = hold(value);
+  }
+  hand_over(place, value, &held);
+}
+
+LocalRendezvous::Value LocalRendezvous::taken(Slots::iterator found) {
+  Slot& slot = found->second;
+  Value value = std::move(slot.values.front());
+  slot.values.erase(slot.values.begin());
+  if (slot.values.empty()) slots_.erase(found);
+  return value;
 }
 
 bool LocalRendezvous::try_recv(const Key& key, FrameIteration at, Tensor& value) {
+  Hold gone;
   std::lock_guard lock(mutex_);
   if (aborted_) throw *aborted_;
   auto found = slots_.find(Place{key.hash(), at});
   if (found == slots_.end() || found->second.values.empty()) return false;
-  Slot& slot = found->second;
-  value = std::move(slot.values.front());
-  slot.values.erase(slot.values.begin());
-  if (slot.values.empty()) slots_.erase(found);
+  Value first = taken(found);
+  value = std::move(first.tensor);
+  gone = std::move(first.hold);
   return true;
 }
 
 void LocalRendezvous::recv(const Key& key, FrameIteration at, Receive receive) {
-  Tensor value;
+  Value value;
   std::optional<Error> error;
   {
     std::lock_guard lock(mutex_);
@@ -46,17 +67,15 @@ void LocalRendezvous::recv(const Key& key, FrameIteration at, Receive receive) {
       error = aborted_;
     } else {
       auto found = slots_.try_emplace(Place{key.hash(), at}).first;
-      Slot& slot = found->second;
-      if (slot.values.empty()) {
-        slot.waiting.push_back(std::move(receive));
+      if (found->second.values.empty()) {
+        found->second.waiting.push_back(std::move(receive));
         return;
       }
-      value = std::move(slot.values.front());
-      slot.values.erase(slot.values.begin());
-      if (slot.values.empty()) slots_.erase(found);
+      value = taken(found);
     }
   }
-  receive(error, std::move(value));
+  value.hold.reset();
+  receive(error, std::move(value.tensor));
 }
 
 void LocalRendezvous::abort(const Error& error) {

@@ -2,6 +2,7 @@
 #include "executor/run_node.h"
 
 #include <new>
+#include <system_error>
 
 #include "executor/stats.h"
 
@@ -11,6 +12,8 @@ Error error_of(const std::exception& exception) {
   if (const auto* error = dynamic_cast<const Error*>(&exception)) return *error;
   if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr)
     return Error(Code::resource_exhausted, "out of memory");
+  if (dynamic_cast<const std::system_error*>(&exception) != nullptr)
+    return Error(Code::resource_exhausted, cat("the system has no more threads: ", exception.what()));
   return Error(Code::internal, exception.what());
 }
 

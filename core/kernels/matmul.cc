@@ -93,6 +93,20 @@ void multiply(Context& ctx, Tensor a, Tensor b, bool transpose_a, bool transpose
   }
 }
 
+// The product of two matrices, which most products are: without the dimensions of batches.
+void multiply_matrices(Context& ctx, bool transpose_a, bool transpose_b) {
+  const Tensor &a = ctx.input(0), &b = ctx.input(1);
+  ProductShape s;
+  s.rows = a.dim(transpose_a ? 1 : 0);
+  s.inner = a.dim(transpose_a ? 0 : 1);
+  s.columns = b.dim(transpose_b ? 0 : 1);
+  s.batch = 1;
+  Tensor& out = ctx.allocate(0, Shape{s.rows, s.columns});
+  const Interruptible interruptible(ctx, static_cast<double>(out.num_elements()) * s.inner);
+  product(a.dtype(), s, layout_of(a.dim(0), a.dim(1), transpose_a, 0), a.raw(),
+          layout_of(b.dim(0), b.dim(1), transpose_b, 0), b.raw(), out.raw());
+}
+
 // A matrix in the order in which the micro kernel reads its right-hand side.
 Tensor pack(const Tensor& b, bool transposed) {
   const int64_t inner = b.dim(transposed ? 1 : 0), columns = b.dim(transposed ? 0 : 1);
@@ -128,6 +142,7 @@ struct MatMul : Kernel, ShapedKernel {
   }
   void compute(Context& ctx) override {
     const Packed b = packed_weights(ctx);
+    if (!b.weights && are_matrices(ctx.input(0), ctx.input(1))) return multiply_matrices(ctx, transpose_a, transpose_b);
     if (!b.weights) return multiply(ctx, ctx.input(0), ctx.input(1), transpose_a, transpose_b, false, false, false);
     const Tensor& a = ctx.input(0);
     Tensor& out = ctx.allocate(0, Shape{a.dim(0), b.columns});
@@ -186,6 +201,11 @@ struct MatMul : Kernel, ShapedKernel {
   std::vector<int64_t> packed_size;  // of the right-hand side, if a _PackWeights node has packed it: inner, columns
 
  private:
+  // Whether they are matrices with elements that can be multiplied.
+  bool are_matrices(const Tensor& a, const Tensor& b) const {
+    return a.rank() == 2 && b.rank() == 2 && a.dtype() == b.dtype() && a.num_elements() != 0 && b.num_elements() != 0 &&
+           a.dim(transpose_a ? 0 : 1) == b.dim(transpose_b ? 1 : 0);
+  }
   WeightCache<Tensor> cache;
 };
 

@@ -39,6 +39,7 @@ void give_back(const std::weak_ptr<Connection>& lender, uint64_t number) {
 Connection::Connection(Socket socket, Greeting greeting, Owner& owner, const Limits& limits)
     : number_(++last_number),
       peer_(std::move(greeting.peer)),
+      host_(std::move(greeting.host)),
       owner_(owner),
       most_backlog_(limits.backlog),
       socket_(std::make_shared<Socket>(std::move(socket))),
@@ -257,6 +258,12 @@ void Connection::write(std::vector<Unsent>& written) {
       unsent_.pop_front();
     }
   }
+}
+
+bool Connection::begin_step(size_t most) {
+  if (steps_.fetch_add(1, std::memory_order_relaxed) < most) return true;
+  end_step();
+  return false;
 }
 
 bool Connection::has_unread() {

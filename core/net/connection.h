@@ -43,6 +43,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void start();
 
   const Identity& peer() const { return peer_; }
+  const std::string& host() const { return host_; }
   // Tells it from all other connections of this process.
   uint64_t number() const { return number_; }
   // The peer's name for messages.
@@ -89,6 +90,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int64_t bytes_borrowed() const { return loans_ ? loans_->bytes_borrowed() : 0; }
   size_t loans() { return loans_ ? loans_->outstanding() : 0; }
 
+  // Counts a step that the peer has started here; false if it has `most` of them already.
+  bool begin_step(size_t most);
+  void end_step() { steps_.fetch_sub(1, std::memory_order_relaxed); }
+
  private:
   Connection(Socket socket, Greeting greeting, Owner& owner, const Limits& limits);
   void readable();
@@ -104,6 +109,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   const uint64_t number_;
   const Identity peer_;
+  const std::string host_;
   Owner& owner_;
   const size_t most_backlog_;
   std::unique_ptr<Loans> loans_;  // set by `make`, before any other thread knows the connection
@@ -115,6 +121,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::atomic<int64_t> bytes_received_{0}, bytes_sent_{0}, clock_offset_{0};
   std::atomic<int64_t> messages_received_{0}, messages_sent_{0};
   std::atomic<size_t> backlog_{0};
+  std::atomic<size_t> steps_{0};  // that the peer has started, and that have not ended
 
   std::mutex mutex_;  // guards everything below
   uint64_t read_number_ = 0, write_number_ = 0;

@@ -35,6 +35,7 @@ struct Greeting {
   std::shared_ptr<PeerArena> arena;  // null unless the peer shares its memory
   bool http2 = false;                // the caller speaks HTTP/2: there was no handshake, only `kHttp2` has been read
   Socket encrypted{};                // replaces the caller's socket if the connection is encrypted (net/encryption.h)
+  std::string host{};                // where the peer is: its address, or its user if it is here (peer_host)
 };
 
 constexpr char kMagic[8] = {'t', 'h', 'a', 'l', 'w', 'e', 'g', 2};

@@ -6,6 +6,11 @@
 #include "net/encoding.h"
 
 namespace thalweg::net {
+namespace {
+
+constexpr size_t kUnreadRefusals = 1 << 20;  // bytes
+
+}  // namespace
 
 Frame OpenCalls::begin(const std::shared_ptr<Connection>& peer, const std::string& method, const std::string& payload,
                        Answer answer) {
@@ -58,34 +63,44 @@ void OpenCalls::answered(const std::shared_ptr<Connection>& from, Frame frame) {
 }
 
 OpenCalls::Answer OpenCalls::called(const std::shared_ptr<Connection>& from, uint64_t number) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (from->is_lost()) return {};
   size_t& unanswered = unanswered_[from->number()];
-  if (unanswered >= most_)
-    fail(Code::resource_exhausted, from->name(), " has made ", unanswered, " calls that have not been answered yet");
+  if (unanswered >= most_) {
+    lock.unlock();
+    const Error refused(Code::resource_exhausted, cat("the task has ", most_, " calls of ", from->name(),
+                                                      " that it has not answered yet, and takes no more"));
+    if (from->backlog() > kUnreadRefusals) throw refused;
+    reply(*from, number, refused, {});
+    return {};
+  }
   ++unanswered;
   return [this, from, number](std::optional<Error> error, std::string bytes) {
     has_answered(*from);
-    auto reply = [&](const std::optional<Error>& failed) {
-      Frame frame{FrameKind::answer, static_cast<uint8_t>(failed ? kFailed : 0), 0, number, {}, {}};
-      Writer writer(frame.body);
-      if (failed)
-        put_error(writer, *failed);
-      else
-        frame.body = std::move(bytes);
-      from->send(std::move(frame));
-    };
-    try {
-      try {
-        reply(error);
-      } catch (const Error& unsendable) {
-        if (unsendable.code() != Code::invalid_argument) throw;
-        reply(unsendable);  // The answer is too long.
-      }
-    } catch (const Error&) {
-      // The caller has been told of the loss.
-    }
+    reply(*from, number, error, std::move(bytes));
   };
+}
+
+void OpenCalls::reply(Connection& to, uint64_t number, const std::optional<Error>& failed, std::string bytes) {
+  auto send = [&](const std::optional<Error>& error) {
+    Frame frame{FrameKind::answer, static_cast<uint8_t>(error ? kFailed : 0), 0, number, {}, {}};
+    Writer writer(frame.body);
+    if (error)
+      put_error(writer, *error);
+    else
+      frame.body = std::move(bytes);
+    to.send(std::move(frame));
+  };
+  try {
+    try {
+      send(failed);
+    } catch (const Error& unsendable) {
+      if (unsendable.code() != Code::invalid_argument) throw;
+      send(unsendable);  // The answer is too long.
+    }
+  } catch (const Error&) {
+    // The caller has been told of the loss.
+  }
 }
 
 void OpenCalls::has_answered(const Connection& from) {

@@ -1,7 +1,8 @@
 // OpenCalls: the calls of a task that have not been answered yet: its own, and those of its peers.
 //
 // Every call that has begun is answered exactly once: by the peer, or with an error when it cannot be sent or the
-// connection is lost. A peer that makes more calls at once than the limit allows is refused, which ends its connection.
+// connection is lost. Further calls of a peer that has made as many at once as the limit allows are answered with
+// ResourceExhaustedError; if the peer does not read these answers, its connection ends.
 // Thread-safe. Answers are given without the lock.
 #pragma once
 
@@ -34,7 +35,7 @@ class OpenCalls {
   // The answer of a peer; one that was not asked for is dropped.
   void answered(const std::shared_ptr<Connection>& from, Frame frame);
 
-  // A peer has made a call: how to answer it; nothing if the peer is lost.
+  // A peer has made a call: how to answer it; nothing if the peer is lost, or has been refused.
   Answer called(const std::shared_ptr<Connection>& from, uint64_t number);
 
   // Answers what the peer will not answer any more.
@@ -48,6 +49,7 @@ class OpenCalls {
   // The answer of a call that waits for this peer (any, if null), which then does not wait any more.
   Answer take(uint64_t number, const Connection* peer);
   void has_answered(const Connection& from);
+  static void reply(Connection& to, uint64_t number, const std::optional<Error>& failed, std::string bytes);
 
   const size_t most_;
   std::mutex mutex_;  // guards everything below

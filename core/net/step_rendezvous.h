@@ -47,8 +47,11 @@ class StepRendezvous final : public Rendezvous {
   void recv(const Key& key, FrameIteration at, Receive receive) override { local_.recv(key, at, std::move(receive)); }
   bool try_recv(const Key& key, FrameIteration at, Tensor& value) override { return local_.try_recv(key, at, value); }
   void abort(const Error& error) override { local_.abort(error); }
-  // A tensor from a peer.
-  void deliver(uint64_t key, FrameIteration at, Tensor value) { local_.deliver(key, at, std::move(value)); }
+  // A tensor from a peer. `hold`: as of LocalRendezvous.
+  void deliver(uint64_t key, FrameIteration at, Tensor value,
+               const std::function<LocalRendezvous::Hold(const Tensor&)>& hold) {
+    local_.deliver(key, at, std::move(value), hold);
+  }
 
  private:
   bool stays_here(const Key& key) const;

@@ -2,6 +2,7 @@
 #include "net/step_table.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "net/connection.h"
 #include "resource/tensor_list.h"
@@ -97,6 +98,19 @@ void StepTable::discharge(Entry& entry) {
   entry.early.clear();
 }
 
+LocalRendezvous::Hold StepTable::hold(uint64_t sender, size_t bytes) {
+  std::lock_guard lock(untaken_->mutex);
+  size_t& waiting = untaken_->bytes[sender];
+  if (bytes > limits_.step_bytes || waiting > limits_.step_bytes - bytes)
+    fail(Code::resource_exhausted, "tensors of ", waiting, " bytes have arrived that no step has taken");
+  waiting += bytes;
+  return LocalRendezvous::Hold(nullptr, [untaken = untaken_, sender, bytes](void*) {
+    std::lock_guard gone(untaken->mutex);
+    auto found = untaken->bytes.find(sender);
+    if ((found->second -= bytes) == 0) untaken->bytes.erase(found);
+  });
+}
+
 StepTable::Entries::iterator StepTable::drop(Entries::iterator at, std::vector<Entry>& dropped) {
   discharge(at->second);
   remember(at->first);
@@ -119,10 +133,20 @@ void StepTable::deliver(const std::shared_ptr<Connection>& from, int64_t id, uin
     if (!entry.run) charge(entry, number_of(from), size_in_memory(value));
     rendezvous = entry.rendezvous;
   }
+  std::optional<Error> refused;
+  auto held = [&](const Tensor& kept) {
+    try {
+      return hold(number_of(from), size_in_memory(kept));
+    } catch (const Error& error) {
+      refused = error;
+      throw;
+    }
+  };
   try {
-    rendezvous->deliver(key, at, std::move(value));
+    rendezvous->deliver(key, at, std::move(value), std::ref(held));
   } catch (const Error&) {
-    // The step has failed meanwhile.
+    // The step has failed meanwhile, unless:
+    if (refused) throw *refused;
   }
 }
 

@@ -2,9 +2,10 @@
 //
 // A tensor may arrive before the step has been started here: its sender was started first. The table keeps it, within
 // limits, until the step starts, or until it is clear that it never will: the sender is lost, or a minute has passed.
-// Limits are those of each sender. Numbers of steps that have failed, or whose early tensors were dropped, are
-// remembered for a while: they do not start any more, and stragglers do not count as early. Thread-safe; nothing is
-// called with the lock held.
+// Limits are those of each sender; another one is for all tensors that no Recv has taken yet, also of steps that run: a
+// sender cannot fill this task with tensors that nobody asks for. Numbers of steps that have failed, or whose early
+// tensors were dropped, are remembered for a while: they do not start any more, and stragglers do not count as early.
+// Thread-safe; nothing is called with the lock held.
 #pragma once
 
 #include <deque>
@@ -33,7 +34,7 @@ class StepTable {
   void end(int64_t id, bool failed);
 
   // A tensor for a step. Throws ResourceExhaustedError if too much of the sender has arrived for steps that have not
-  // started.
+  // started, or waits to be taken.
   void deliver(const std::shared_ptr<Connection>& from, int64_t id, uint64_t key, FrameIteration at, Tensor value);
   // Ends a step, or one that has not started yet. A peer (`from`) can end those that it has started.
   void cancel(int64_t id, const Error& error, const Connection* from = nullptr);
@@ -56,6 +57,11 @@ class StepTable {
   struct Sender {
     size_t steps = 0, bytes = 0;
   };
+  // Bytes that wait to be taken, by the number of the connection. Rendezvous may outlive the table.
+  struct Untaken {
+    std::mutex mutex;
+    std::unordered_map<uint64_t, size_t> bytes;
+  };
   static constexpr size_t kRemembered = 10000;
   static constexpr std::chrono::seconds kPatience{60};
 
@@ -66,9 +72,12 @@ class StepTable {
   void charge(Entry& entry, uint64_t sender, size_t bytes);
   void discharge(Entry& entry);
   Entries::iterator drop(Entries::iterator at, std::vector<Entry>& dropped);
+  // Counts a tensor among those that wait to be taken, until the result is released. Called without the lock.
+  LocalRendezvous::Hold hold(uint64_t sender, size_t bytes);
 
   const std::string task_;
   const Limits limits_;
+  const std::shared_ptr<Untaken> untaken_ = std::make_shared<Untaken>();
   std::mutex mutex_;  // guards everything below
   Entries entries_;
   std::unordered_map<uint64_t, Sender> senders_;  // of early tensors, by the number of the connection

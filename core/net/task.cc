@@ -45,8 +45,16 @@ TaskOptions checked(TaskOptions options) {
 }
 
 // For calls, apart from the process's own pool: some of them wait for other tasks. Never destroyed.
+constexpr size_t kCallThreads = 256, kCallThreadsOfHost = 192;
 ThreadPool& call_pool() {
-  static ThreadPool* pool = new ThreadPool(256);
+  static ThreadPool* pool = new ThreadPool(kCallThreads);
+  return *pool;
+}
+
+// For calls that wait for nobody.
+constexpr size_t kPromptThreads = 16, kPromptThreadsOfHost = 12, kPromptThreadsOfPeer = 4;
+ThreadPool& prompt_pool() {
+  static ThreadPool* pool = new ThreadPool(kPromptThreads);
   return *pool;
 }
 
@@ -67,7 +75,9 @@ Task::Task(TaskOptions options, Calls calls, Lost lost)
       steps_(options_.identity.task, options_.limits),
       collectives_(std::make_shared<Collectives>(options_.identity.task, options_.limits)),
       callers_(options_.limits.handshakes),
-      open_calls_(options_.limits.calls) {}
+      open_calls_(options_.limits.calls),
+      calls_to_run_(call_pool(), {kCallThreads, kCallThreadsOfHost, options_.limits.call_threads}),
+      prompt_calls_to_run_(prompt_pool(), {kPromptThreads, kPromptThreadsOfHost, kPromptThreadsOfPeer}) {}
 
 Task::~Task() {
   if (heart_.joinable()) heart_.detach();
@@ -128,6 +138,7 @@ Greeting Task::greet(const Socket& caller, bool is_local) {
 }
 
 void Task::admit(Socket socket, Greeting greeting) {
+  greeting.host = peer_host(socket);
   if (greeting.encrypted) socket = std::move(greeting.encrypted);
   if (!greeting.http2) {
     adopt(std::move(socket), std::move(greeting), true);
@@ -158,6 +169,7 @@ std::shared_ptr<Connection> Task::connect(const std::string& address, std::chron
       tune(socket);
     }
     Greeting greeting = net::call(socket, options_.identity, options_.key, arena_, local, until);
+    greeting.host = host;
     return adopt(std::move(socket), std::move(greeting));
   } catch (const Error& error) {
     throw Error(error.code(), cat("cannot connect to ", address, ": ", error.message()));
@@ -322,14 +334,18 @@ void Task::answer_call(const std::shared_ptr<Connection>& from, const Frame& fra
   auto hold = [self = shared_from_this(), answer = std::move(answer)](std::optional<Error> error, std::string bytes) {
     answer(std::move(error), std::move(bytes));
   };
-  call_pool().submit([self = shared_from_this(), from, method = std::move(method), payload = std::move(payload),
-                      answer = std::move(hold)]() mutable {
-    self->calls_(from, std::move(method), std::move(payload), std::move(answer));
-  });
+  CallQueue& queue = options_.prompt_methods.contains(method) ? prompt_calls_to_run_ : calls_to_run_;
+  queue.add(from->number(), from->host(),
+            [self = shared_from_this(), from, method = std::move(method), payload = std::move(payload),
+             answer = std::move(hold)]() mutable {
+              self->calls_(from, std::move(method), std::move(payload), std::move(answer));
+            });
 }
 
 void Task::run(const std::shared_ptr<Connection>& from, Frame frame) {
-  auto done = [from, step = frame.step](StepResult result) {
+  const bool is_counted = from->begin_step(options_.limits.steps);
+  auto done = [from, is_counted, step = frame.step](StepResult result) {
+    if (is_counted) from->end_step();
     Frame reply{FrameKind::done, static_cast<uint8_t>(result.error ? kFailed : 0), step, 0, {}, {}};
     Writer writer(reply.body);
     if (result.error)
@@ -353,6 +369,9 @@ void Task::run(const std::shared_ptr<Connection>& from, Frame frame) {
     }
   };
   try {
+    if (!is_counted)
+      fail(Code::resource_exhausted, "task '", options_.identity.task, "' runs ", options_.limits.steps, " steps that ",
+           from->name(), " has started, and starts no more of them until one has ended");
     auto found = runnable(frame.number);
     if (!found)
       fail(Code::aborted, "task '", options_.identity.task,
@@ -372,6 +391,7 @@ void Task::lost(const std::shared_ptr<Connection>& peer, const Error& why) {
   for (const auto& run : steps_.runs()) run->lost(peer, why);
   collectives_->lost(peer, why);
   open_calls_.lost(peer, why);
+  for (CallQueue* queue : {&calls_to_run_, &prompt_calls_to_run_}) queue->forget(peer->number());
   if (lost_) ThreadPool::shared().submit([self = shared_from_this(), peer, why] { self->lost_(peer, why); });
 }
 

@@ -16,8 +16,10 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "net/call_queue.h"
 #include "net/callers.h"
 #include "net/collectives.h"
 #include "net/connection.h"
@@ -38,6 +40,8 @@ struct TaskOptions {
   Encrypt encrypt{};  // null: TCP connections are not encrypted
   // Told of callers that were refused for lack of a key or certificate: their address, and why. May block.
   std::function<void(const std::string& host, const Error& why)> refused{};
+  // Methods that wait for nobody: their calls do not wait behind those that do.
+  std::unordered_set<std::string> prompt_methods{};
 };
 
 class Task final : public Connection::Owner, public std::enable_shared_from_this<Task> {
@@ -108,6 +112,7 @@ class Task final : public Connection::Owner, public std::enable_shared_from_this
   const std::shared_ptr<Collectives> collectives_;
   Callers callers_;
   OpenCalls open_calls_;
+  CallQueue calls_to_run_, prompt_calls_to_run_;
   Listening tcp_, unix_;
 
   std::mutex mutex_;  // guards everything below

@@ -53,7 +53,7 @@ class CompiledStep {
     std::vector<Tensor> feeds = fed_values(program_->feeds(), values);
     LongStep watched(program_);
     auto poll = [&watched] { watched.poll(); };
-    if (program_->parts().size() == 1) {
+    if (program_->is_one_plan()) {
       auto executor = std::make_shared<Executor>(program_->parts()[0].plan, step_id);
       if (rendezvous) executor->set_rendezvous(rendezvous);
       if (stats) executor->observe(&stats->at(0));
@@ -76,7 +76,7 @@ class CompiledStep {
       WithoutGil unlocked;
       auto until = std::chrono::steady_clock::now() + kInterval;
       do {
-        if (program_->parts().size() == 1) {
+        if (program_->is_one_plan()) {
           auto executor = std::make_shared<Executor>(program_->parts()[0].plan);
           Session::Running running(program_->session(), executor.get());
           executor->run({});

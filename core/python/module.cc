@@ -15,15 +15,18 @@
 #include "kernel/registry.h"
 #include "memory/allocator.h"
 #include "python/attributes.h"
+#include "python/bound_op.h"
 #include "python/call_stack.h"
 #include "python/checkpoint.h"
 #include "python/collectives.h"
 #include "python/compiled_step.h"
 #include "python/devices.h"
-#include "python/eager.h"
+#include "python/eager_tensor.h"
 #include "python/function.h"
 #include "python/gil.h"
+#include "python/gradient_tape.h"
 #include "python/interrupt.h"
+#include "python/known_calls.h"
 #include "python/long_steps.h"
 #include "python/network.h"
 #include "python/numpy_bridge.h"
@@ -278,7 +281,10 @@ NB_MODULE(_core, m) {
   bind_devices(m, session);
   bind_peer_rendezvous(m);
   bind_compiled_step(m);
-  bind_eager(m);
+  bind_eager_tensors(m);
+  bind_bound_op(m);
+  bind_known_calls(m);
+  bind_gradient_tape(m);
   bind_long_steps(m);
   bind_partial_step(m);
   bind_network(m);

@@ -136,7 +136,10 @@ net::Limits limits_from(nb::dict given) {
       {"early_bytes", &limits.early_bytes},
       {"collectives", &limits.collectives},
       {"collective_bytes", &limits.collective_bytes},
+      {"step_bytes", &limits.step_bytes},
+      {"steps", &limits.steps},
       {"calls", &limits.calls},
+      {"call_threads", &limits.call_threads},
       {"connections", &limits.connections},
       {"handshakes", &limits.handshakes},
   };
@@ -151,13 +154,15 @@ net::Limits limits_from(nb::dict given) {
 
 std::shared_ptr<Task> make_task(const std::string& task, uint64_t incarnation, const std::string& cluster,
                                 nb::bytes key, nb::callable calls, nb::callable lost, bool shares_memory,
-                                int64_t patience_ms, nb::dict limits, nb::object encrypt, nb::object refused) {
+                                int64_t patience_ms, nb::dict limits, nb::object encrypt, nb::object refused,
+                                const std::vector<std::string>& prompt_methods) {
   net::TaskOptions options;
   options.identity = {cluster, task, incarnation};
   options.key = std::string(key.c_str(), key.size());
   options.shares_memory = shares_memory;
   options.patience = std::chrono::milliseconds(patience_ms);
   options.limits = limits_from(limits);
+  options.prompt_methods.insert(prompt_methods.begin(), prompt_methods.end());
   if (!encrypt.is_none())
     options.encrypt = [function = shared_object(encrypt)](const net::Socket& socket, const std::string& host,
                                                           net::Clock::time_point until) {
@@ -303,9 +308,11 @@ void bind_network(nb::module_& m) {
       .def(nb::new_(&make_task), nb::call_guard<NativeCall>(), "task"_a, "incarnation"_a, "cluster"_a, "key"_a,
            "calls"_a, "lost"_a, "shares_memory"_a = true, "patience_ms"_a = 3000, "limits"_a = nb::dict(),
            "encrypt"_a.none() = nb::none(), "refused"_a.none() = nb::none(),
+           "prompt_methods"_a = std::vector<std::string>(),
            "`calls(connection, method, payload) -> bytes` answers peers; `lost(connection, why)` is told of lost ones; "
            "`limits` are those of core/net/limits.h, by name; `encrypt(fd, host, seconds) -> fd` makes an encrypted "
-           "connection of a TCP socket, which it leaves open; `refused(host, why)` is told of refused callers.")
+           "connection of a TCP socket, which it leaves open; `refused(host, why)` is told of refused callers; "
+           "`prompt_methods` wait for nobody, and their calls do not wait behind others.")
       .def("listen", &Task::listen, "host"_a, "port"_a, nb::call_guard<WithoutGil>())
       .def(
           "connect",

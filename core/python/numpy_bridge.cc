@@ -96,7 +96,12 @@ bool same_type(PyArrayObject* array, DType dtype) {
   return PyArray_EquivTypes(have, want);
 }
 
-void release_buffer(PyObject* capsule) { static_cast<Buffer*>(PyCapsule_GetPointer(capsule, nullptr))->unref(); }
+void release_buffer(PyObject* capsule) {
+  static_cast<Buffer*>(PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule)))->unref();
+}
+
+// The name of what keeps the memory of an array that nobody can write.
+constexpr const char* kView = "thalweg.view";
 
 PyObject* wrap(const Tensor& tensor, int flags) {
   PyArray_Descr* descr = descr_of(tensor.dtype());
@@ -104,7 +109,8 @@ PyObject* wrap(const Tensor& tensor, int flags) {
   Ref array(PyArray_NewFromDescr(&PyArray_Type, descr, tensor.rank(),
                                  reinterpret_cast<const npy_intp*>(tensor.shape().data()), nullptr, tensor.raw(), flags,
                                  nullptr));
-  PyObject* capsule = PyCapsule_New(tensor.buffer(), nullptr, release_buffer);
+  const char* name = (flags & NPY_ARRAY_WRITEABLE) == 0 ? kView : nullptr;
+  PyObject* capsule = PyCapsule_New(tensor.buffer(), name, release_buffer);
   if (capsule == nullptr) throw PythonError{};
   tensor.buffer()->ref();
   PyArray_SetBaseObject(as_array(array.get()), capsule);
@@ -198,6 +204,12 @@ PyObject* python_from_tensor(Tensor tensor, bool scalars) {
                                  nullptr));
   if (bytes > 0) std::memcpy(PyArray_DATA(as_array(array.get())), tensor.raw(), static_cast<size_t>(bytes));
   return array.release();
+}
+
+bool is_view_of_tensor(PyObject* array) {
+  if (!PyArray_CheckExact(array) || PyArray_ISWRITEABLE(as_array(array))) return false;
+  PyObject* base = PyArray_BASE(as_array(array));
+  return base != nullptr && PyCapsule_IsValid(base, kView) != 0;
 }
 
 PyObject* view_from_tensor(const Tensor& tensor) {

@@ -23,6 +23,8 @@ Tensor tensor_from_python(PyObject* value, DType dtype, Sharing sharing);
 // A new reference: an ndarray, or the scalar for rank 0. The tensor's buffer is handed over if this is the only
 // reference.
 PyObject* python_from_tensor(Tensor tensor, bool scalars = true);
+// Whether an ndarray shares the memory of a tensor, and can never be written.
+bool is_view_of_tensor(PyObject* array);
 // A read-only ndarray that shares the tensor's memory (strings are copied): the view for kernels written in Python.
 PyObject* view_from_tensor(const Tensor& tensor);
 

@@ -44,14 +44,21 @@ void Reader::give_back(State state) {
   given_back_.notify_all();
 }
 
+// Before a wait, which would have no end if the queue is one of something else.
+void Reader::check_queue(const Queue& queue) const {
+  require(queue.dtypes() == std::vector{DType::string}, "Reader '", name_,
+          "' needs a queue with one component of type string");
+}
+
 bool Reader::try_read(Queue& queue, int64_t count, Records& records) {
+  check_queue(queue);
   Turn turn(*this);
   return !turn.borrowed() && read_some(queue, count, records);
 }
 
 void Reader::read(ResourceHandle queue, int64_t count, Cancellation& cancellation, Done done) {
   auto request = std::make_shared<Request>(std::move(queue), count, cancellation, std::move(done));
-  request->queue();  // Throws if the handle is not that of a queue.
+  check_queue(request->queue());  // Throws, too, if the handle is not that of a queue.
   {
     std::lock_guard lock(mutex_);
     auto self = shared_from_this();
@@ -168,8 +175,6 @@ bool Reader::read_work(int64_t count, Records& records) {
 }
 
 void Reader::begin_work(const Queue::Tuple& tuple) {
-  require(tuple.size() == 1 && tuple[0].dtype() == DType::string, "Reader '", name_,
-          "' needs a queue with one component of type string");
   require(tuple[0].num_elements() == 1, "Expected the queue of reader '", name_,
           "' to give one string at a time, got shape ", tuple[0].shape());
   work_ = *tuple[0].strings();

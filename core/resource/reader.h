@@ -63,6 +63,7 @@ class Reader : public Resource, public std::enable_shared_from_this<Reader> {
 
   bool read_some(Queue& queue, int64_t count, Records& records);
   bool read_work(int64_t count, Records& records);
+  void check_queue(const Queue& queue) const;
   void begin_work(const Queue::Tuple& tuple);
   void finish_work();
   void forget();

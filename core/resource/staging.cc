@@ -1,6 +1,8 @@
 // Staging areas: putting, getting, peeking.
 #include "resource/staging.h"
 
+#include <algorithm>
+
 namespace thalweg {
 namespace {
 
@@ -110,6 +112,10 @@ void MapStagingArea::put(int64_t key, std::vector<int64_t> components, Tuple val
   require(components.size() == values.size(), "Number of tensors '", values.size(),
           "' does not match the number of indices '", components.size(), "'");
   check_components(components);
+  for (size_t i = 0; i < components.size(); ++i)
+    require(std::find(components.begin(), components.begin() + static_cast<int64_t>(i), components[i]) ==
+                components.begin() + static_cast<int64_t>(i),
+            "Index '", components[i], "' is given twice");
   for (Tensor& t : values) t = t.owned();
   const int64_t bytes = bytes_of(values);
   check_fits(bytes);

@@ -4,6 +4,7 @@
 #include <new>
 #include <system_error>
 
+#include "error.h"
 #include "thread/denormals.h"
 #include "thread/forks.h"
 
@@ -43,8 +44,12 @@ void ThreadPool::submit(std::function<void()> work) {
     if (static_cast<int>(work_.size()) > idle_ && static_cast<int>(threads_.size()) < most_) {
       try {
         threads_.emplace_back([this] { loop(); });
-      } catch (const std::system_error&) {
-        if (threads_.empty()) throw;  // Else the threads that there are do the work.
+      } catch (const std::system_error& error) {
+        if (threads_.empty()) {
+          work_.pop_back();
+          fail(Code::resource_exhausted, "cannot start a thread: ", error.what());
+        }
+        // Else the threads that there are do the work.
       }
     }
   }
@@ -92,8 +97,12 @@ void Timers::forget_threads() {
 int64_t Timers::at(Clock::time_point when, std::function<void()> work) {
   std::lock_guard lock(mutex_);
   if (!started_) {
+    try {
+      std::thread([this] { loop(); }).detach();
+    } catch (const std::system_error& error) {
+      fail(Code::resource_exhausted, "cannot start a thread: ", error.what());
+    }
     started_ = true;
-    std::thread([this] { loop(); }).detach();
   }
   int64_t id = next_++;
   due_.emplace(when, std::pair{id, std::move(work)});

@@ -20,6 +20,7 @@ class ThreadPool {
  public:
   explicit ThreadPool(int most) : most_(most) {}
   ~ThreadPool();
+  // Throws Error, and forgets the work, if the pool has no thread and the system none left.
   void submit(std::function<void()> work);
 
   // The process's own pool. It grows to as many threads as there is work that blocks.

@@ -34,7 +34,7 @@ from thalweg.graph.formats import (  # noqa: F401
 )
 from thalweg.graph.messages import tensor_proto  # noqa: F401
 from thalweg.lazy_spaces import space_module
-from thalweg.platform import app, flags, gfile, gfile_functions, logging, version
+from thalweg.platform import absent_names, app, flags, gfile, gfile_functions, logging, version
 from thalweg.runtime.targets import set_connector
 
 _PACKAGE: Final = "thalweg"
@@ -149,7 +149,9 @@ def _raw_ops() -> ModuleType:
 
     def lazy(name: str) -> Any:
         if not op_registry.is_defined(name):
-            raise AttributeError(f"module 'thalweg.raw_ops' has no attribute '{name}'")
+            near = absent_names.closest(name, (op.name for op in op_registry.all_ops()))
+            hint = f". Did you mean 'tf.raw_ops.{near}'?" if near else ""
+            raise AttributeError(f"module 'thalweg.raw_ops' has no attribute '{name}'{hint}")
         definition = op_registry.op_def(name)
 
         def raw_op(**kwargs: Any) -> Any:

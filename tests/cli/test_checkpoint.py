@@ -84,5 +84,8 @@ def test_variables_get_other_names(folder: Path, capsys: pytest.CaptureFixture[s
 def test_what_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["checkpoint", "list", str(tmp_path)]) == 1
     assert "has no checkpoints" in capsys.readouterr().err
+    (tmp_path / "model.index").touch()
+    assert main(["checkpoint", "list", str(tmp_path / "model")]) == 1
+    assert "try `thalweg checkpoint show`" in capsys.readouterr().err
     assert main(["checkpoint", "show", str(tmp_path / "nothing")]) == 1
     assert capsys.readouterr().err.count("\n") == 1

@@ -41,6 +41,18 @@ def test_an_unknown_command_names_the_known_ones(monkeypatch, capsys):
     assert "probe" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("typed", "meant"), [(["profle"], "profile"), (["model", "freze"], "freeze")])
+def test_a_mistyped_word_is_answered_with_the_one_that_was_meant(capsys, typed, meant):
+    with pytest.raises(SystemExit):
+        cli_main.main(typed)
+    assert f"Did you mean '{meant}'?" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_is_named_first(capsys):
+    assert cli_main.main(["place", "nowhere.pb"]) == 1
+    assert capsys.readouterr().err == "thalweg place: nowhere.pb: No such file or directory\n"
+
+
 def test_every_subcommand_has_help():
     for name in cli_main.commands():
         with pytest.raises(SystemExit) as end:

@@ -61,6 +61,11 @@ def test_a_model_is_measured(model: tuple[str, np.ndarray, np.ndarray], capsys: 
     assert "5 runs with batch 8: median" in capsys.readouterr().out
 
 
+def test_signatures_are_listed(model: tuple[str, np.ndarray, np.ndarray], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["model", "signatures", model[0]]) == 0
+    assert "signature serving_default" in capsys.readouterr().out
+
+
 def test_a_checkpoint_with_its_graph_is_a_model(tmp_path: Path) -> None:
     x = tf.placeholder(tf.float32, [2], name="x")
     v = tf.get_variable("v", initializer=[1.0, 2.0])
@@ -83,6 +88,7 @@ def test_wrong_models_are_one_line(
         (["freeze", str(tmp_path / "damaged.pb"), *target], "damaged.pb"),
         (["freeze", model[0], "--signature", "other", *target], "has no signature 'other'"),
         (["freeze", model[0], "--tags", "train", *target], "train"),
+        (["freeze", model[0], "--result", "nothing", *target], "'nothing' refers to an Operation not in the graph"),
     ):
         assert main(["model", *arguments]) == 1
         error = capsys.readouterr().err

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
+from typing import Any
 
 import numpy as np
 
@@ -83,6 +85,26 @@ def monitored() -> dict[str, object]:
         while not sess.should_stop():
             _, value = sess.run([train, weights])
     return {"last": None if value is None else value.tolist()}
+
+
+def estimator() -> dict[str, object]:
+    """An Estimator, as Horovod's users write it: each process has its own sessions, and rank 0 the checkpoints."""
+
+    def model(features: Any, labels: Any, mode: str) -> tf.estimator.EstimatorSpec:
+        weights = tf.get_variable("w", [1, 1], initializer=tf.constant_initializer(hvd.rank() * 1.0))
+        loss = tf.losses.mean_squared_error(labels, tf.matmul(features["x"], weights))
+        optimizer = hvd.DistributedOptimizer(tf.train.GradientDescentOptimizer(0.1))
+        train = optimizer.minimize(loss, tf.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train)
+
+    values = np.ones([8, 1], np.float32)
+    inputs = tf.estimator.inputs.numpy_input_fn({"x": values}, 2.0 * values, 4, num_epochs=None, shuffle=False)
+    with tempfile.TemporaryDirectory() as folder:
+        config = tf.estimator.RunConfig(model_dir=folder)
+        trained = tf.estimator.Estimator(model, config=config)
+        trained.train(inputs, hooks=[hvd.BroadcastGlobalVariablesHook(0)], steps=5)
+        value = trained.get_variable_value("w")
+    return {"w": value.tolist(), "is_chief": config.is_chief, "master": config.master}
 
 
 def mixed() -> dict[str, object]:
@@ -182,7 +204,7 @@ def main() -> None:
     if len(sys.argv) > 2:
         peers.host_identity = lambda: sys.argv[2]
     hvd.init()
-    programs = (sums, training, gradients, monitored, mixed, first_to_end, unequal_steps, survivors)
+    programs = (sums, training, gradients, monitored, estimator, mixed, first_to_end, unequal_steps, survivors)
     found = {program.__name__: program for program in programs}[sys.argv[1]]()
     print(json.dumps({"rank": hvd.rank(), "size": hvd.size(), **found}), flush=True)
     hvd.shutdown()

@@ -50,6 +50,11 @@ def call_frame(number: int, method: bytes, payload: bytes) -> bytes:
     return frame(CALL, 0, number, text(method) + payload)
 
 
+def proto_text(number: int, value: bytes) -> bytes:
+    """A field of a protobuf, with fewer than 128 bytes."""
+    return bytes([number << 3 | 2, len(value)]) + value
+
+
 class Caller:
     """A connection to a task; use it in a `with` block."""
 
@@ -86,9 +91,9 @@ class Caller:
         self.send(MAGIC + text(own))
         return self.read_text(), self.read_text()
 
-    def shake_hands(self, key: bytes) -> bool:
+    def shake_hands(self, key: bytes, task: bytes = b"", incarnation: int = 1) -> bool:
         """The whole handshake: whether this process is admitted."""
-        own = hello()
+        own = hello(task=task, incarnation=incarnation)
         theirs, _ = self.say_hello(own)
         self.send(text(proof(key, b"caller", own, theirs)))
         answer = self.read(4)

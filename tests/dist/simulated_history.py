@@ -34,11 +34,17 @@ class History:
         self._asking.pop(own, None)
 
     def agreed_on(self, formed: Formed, leader: Any) -> None:
-        """A leader forms a generation. All members have asked for it (the fixed leader sees to that itself)."""
+        """A leader forms a generation. All members have asked for it (the fixed leader, None, sees to that itself).
+
+        A leader that was stopped may not know yet that a member has given up asking, and has gone on with others. It
+        tells that member over a lost connection, and drops the generation when it sees that.
+        """
         assert formed.generation not in self.generations, f"{formed} and {self.generations[formed.generation]}"
         self.generations[formed.generation] = formed.members
         for member in formed.members:
-            assert formed.generation > self._newest.get(member, 0), f"{member} knows a newer generation than {formed}"
+            if leader is None or member == leader.own or member in self._asking:
+                newest = self._newest.get(member, 0)
+                assert formed.generation > newest, f"{member} knows a newer generation than {formed}"
 
     def believes(self, process: Any, survivors: SurvivorAgreement) -> None:
         """What a member believes after an event."""

@@ -117,6 +117,12 @@ def test_a_monitored_session_begins_with_the_values_of_rank_0() -> None:
     assert found[0]["last"] is not None
 
 
+def test_an_estimator_trains_by_all_reduce() -> None:
+    found = run_group(2, "estimator")
+    assert found[0]["w"] == found[1]["w"]
+    assert [(each["is_chief"], each["master"]) for each in found] == [(True, "")] * 2
+
+
 def test_members_that_are_late_get_what_a_member_sent_before_it_ended() -> None:
     with started_group(2, "first_to_end") as members:
         first = json.loads(members[0].communicate(timeout=200)[0])

@@ -12,7 +12,7 @@ import pytest
 
 import thalweg as tf
 from tests.dist import hostile
-from tests.dist.hostile import Caller, call_frame, frame, hello, mutated, proof, tensor_frame, text
+from tests.dist.hostile import Caller, call_frame, frame, hello, mutated, proof, proto_text, tensor_frame, text
 from tests.dist.processes import Processes
 
 _KEY = b"the key of this test"
@@ -239,6 +239,42 @@ def test_tensors_that_no_step_waits_for_are_dropped_with_their_sender(victim: Vi
             caller.send(call_frame(1, b"status", b""))
             assert caller.read_frame()[0] == hostile.ANSWER
     assert victim.memory() < memory + (100 << 20)
+
+
+def test_calls_that_wait_for_ever_do_not_keep_others_from_being_answered(victim: Victim) -> None:
+    # Members of groups that never become complete, from more connections than it takes for all threads of calls.
+    callers = [victim.call() for _ in range(6)]
+    try:
+        for i, caller in enumerate(callers):
+            task = f"/job:ps/replica:0/task:{i}".encode()
+            assert caller.shake_hands(_KEY, task=task, incarnation=7)
+            member = proto_text(1, task) + proto_text(2, b"device:CPU:0") + b"\x18\x07"
+            for group in range(1, 101):
+                joining = b"\x08" + bytes([group]) + b"\x10\x10" + proto_text(3, member)
+                caller.send(call_frame(group, b"join_group", joining))
+        for caller in callers:
+            caller.send(call_frame(1000, b"status", b""))
+            assert caller.read_frame()[:3] == (hostile.ANSWER, 0, 1000)
+        victim.check()
+        with tf.Session(victim.cluster.target("worker")) as sess:  # A new session makes calls that take their time.
+            assert sess.run(tf.constant(1.0) + 2.0) == 3.0
+    finally:
+        for caller in callers:
+            caller.socket.close()
+
+
+def test_calls_beyond_the_limit_are_answered_with_an_error(victim: Victim) -> None:
+    task = b"/job:ps/replica:0/task:50"
+    with victim.call() as caller:
+        assert caller.shake_hands(_KEY, task=task, incarnation=7)
+        joining = b"\x08\x65\x10\x02" + proto_text(3, proto_text(1, task) + b"\x18\x07")
+        for number in range(1, 1003):
+            caller.send(call_frame(number, b"join_group", joining))
+        for number in (1001, 1002):
+            kind, flags, answered, body = caller.read_frame()
+            assert (kind, flags, answered) == (hostile.ANSWER, 1, number)
+            assert b"has 1000 calls" in body and body[0] == tf.errors.RESOURCE_EXHAUSTED
+    victim.check()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +37,25 @@ def test_operations_run_on_the_tasks_that_they_ask_for(cluster: Servers) -> None
         np.testing.assert_array_equal(values[0], [3.0, 6.0])
         assert values[1:] == [9.0, 10.0]
         assert sess.run(b) == 9.0
+
+
+@pytest.mark.parametrize("device", ["/job:ps/task:1", "/job:worker/task:0", "/job:worker/task:1"])
+def test_feeds_reach_their_inputs_in_whatever_order_they_are_given(cluster: Servers, device: str) -> None:
+    workers, _ = cluster
+    fed = [tf.placeholder(tf.float32, []) for _ in range(3)]
+    with tf.device(device):
+        number = fed[0] * 100.0 + fed[1] * 10.0 + fed[2]
+        others = [tf.negative(each) for each in fed]
+    values = dict(zip(fed, (1.0, 2.0, 3.0), strict=True))
+    with tf.Session(workers[0].target) as sess:
+        for order in itertools.permutations(fed):
+            feeds = {each: values[each] for each in order}
+            assert sess.run(number, feeds) == 123.0
+            fetches = [tf.negative(number), *others] if order[0] is fed[2] else [*reversed(others), number, order[1]]
+            found = sess.run(fetches, feeds)
+            assert found == [123.0 * -1.0, -1.0, -2.0, -3.0] or found == [-3.0, -2.0, -1.0, 123.0, values[order[1]]]
+            call = sess.make_callable([number, others[1]], list(order))
+            assert call(*(values[each] for each in order)) == [123.0, -2.0]
 
 
 def test_all_devices_are_listed_the_master_first(cluster: Servers) -> None:

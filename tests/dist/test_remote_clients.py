@@ -136,3 +136,42 @@ def test_many_partial_runs_do_not_stay_with_the_master(sess: tf.Session) -> None
     for i in range(1100):  # A session may have 1000 at a time.
         run = sess.partial_run_setup([y], [x])
         assert sess.partial_run(run, y, {x: float(i)}) == 2.0 * i
+
+
+def test_the_graphs_that_the_tasks_run_are_sent_to_the_client(sess: tf.Session) -> None:
+    x = tf.placeholder(tf.float32, [], name="fed")
+    with tf.device("/job:ps/task:0"):
+        y = tf.square(x, name="squared")
+    z = tf.subtract(y, x, name="difference")
+    for _ in range(2):
+        metadata = tf.RunMetadata()
+        assert sess.run(z, {x: 3.0}, tf.RunOptions(output_partition_graphs=True), metadata) == 6.0
+        graphs = {graph.node[0].device: {node.op for node in graph.node} for graph in metadata.partition_graphs}
+        assert set(graphs) == {"/job:worker/replica:0/task:0/device:CPU:0", "/job:ps/replica:0/task:0/device:CPU:0"}
+        assert "Sub" in graphs["/job:worker/replica:0/task:0/device:CPU:0"]
+        assert "Square" in graphs["/job:ps/replica:0/task:0/device:CPU:0"]
+    traced = tf.RunMetadata()
+    options = tf.RunOptions(output_partition_graphs=True, trace_level=tf.RunOptions.FULL_TRACE)
+    assert sess.run(z, {x: 3.0}, options, traced) == 6.0
+    assert len(traced.partition_graphs) == 2 and len(traced.step_stats.dev_stats) >= 2
+
+
+def test_more_waiting_fetches_than_call_threads_do_not_keep_a_client_from_feeding(cluster: Processes) -> None:
+    x = tf.placeholder(tf.float32, [])
+    y = x + 1.0
+    with tf.Session(cluster.target("worker")) as session:
+        runs = [session.partial_run_setup([y], [x]) for _ in range(80)]  # A client's calls have 64 threads.
+        found: list[float] = []
+
+        def fetch(run: str) -> None:
+            found.append(session.partial_run(run, y))
+
+        waiting = [threading.Thread(target=fetch, args=[run]) for run in runs]
+        for thread in waiting:
+            thread.start()
+        threading.Event().wait(0.5)
+        for i, run in enumerate(runs):
+            session.partial_run(run, [], {x: float(i)})
+        for thread in waiting:
+            thread.join(30.0)
+        assert sorted(found) == [i + 1.0 for i in range(80)]

@@ -37,6 +37,14 @@ def test_numpy_shares_memory_and_cannot_write() -> None:
 def test_a_read_only_array_comes_back_without_a_copy_and_a_writable_one_is_copied() -> None:
     x = tf.ones([2000]).numpy()
     assert np.shares_memory(tf.from_dlpack(x).numpy(), x)
+    assert np.shares_memory(tf.convert_to_tensor(x).numpy(), x)
+    assert np.shares_memory(tf.constant(x, tf.float32).numpy(), x)
+    assert tf.constant(x, tf.float64).dtype == tf.float64
+    with tf.Graph().as_default(), tf.Session() as session:
+        assert session.run(tf.constant(x) + 1.0).sum() == 4000.0
+    frozen = np.ones(2000, np.float32)
+    frozen.setflags(write=False)  # Its owner may still change it.
+    assert not np.shares_memory(tf.constant(frozen).numpy(), frozen)
     mine = np.ones(2000, np.float32)
     y = tf.constant(mine)
     mine[0] = 7.0

@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 import thalweg as tf
-from tests.fuzz import advisory_array_cases, advisory_cases, advisory_handle_cases
+from tests.fuzz import advisory_array_cases, advisory_cases, advisory_handle_cases, advisory_later_cases
 from tests.fuzz.advisory_cases import Case
 from thalweg.graph.definitions.op_registry import is_defined
 
-CASES = [*advisory_cases.CASES, *advisory_array_cases.CASES, *advisory_handle_cases.CASES]
+CASES = [
+    *advisory_cases.CASES, *advisory_array_cases.CASES, *advisory_handle_cases.CASES, *advisory_later_cases.CASES,
+]  # fmt: skip
 _KNOWN = [case for case in CASES if is_defined(case.op)]
 # Errors of ours: the call did not fail because of what is wrong with it.
 _WRONG = (tf.errors.InternalError, tf.errors.UnknownError, tf.errors.DeadlineExceededError, tf.errors.CancelledError)
-_QUANTIZED = ("T", "Tinput")
+_QUANTIZED = ("T", "Tinput", "T1")
 
 
 def _fed(value: Any, feeds: dict[Any, Any], quantized: Any) -> Any:
@@ -34,8 +36,7 @@ def _fed(value: Any, feeds: dict[Any, Any], quantized: Any) -> Any:
 def _run(case: Case) -> None:
     feeds: dict[Any, Any] = {}
     kinds = {"quint8": tf.quint8, "float32": tf.float32, "int32": tf.int32}
-    attrs = {key: kinds.get(value, value) if key in ("T", "dtype", "out_type") else value
-             for key, value in case.attrs.items()}  # fmt: skip
+    attrs = {key: kinds.get(value, value) if isinstance(value, str) else value for key, value in case.attrs.items()}
     quantized = tf.quint8 if any(attrs.get(key) is tf.quint8 for key in _QUANTIZED) else None
     inputs = {name: _fed(value, feeds, quantized) for name, value in case.inputs.items()}
     found = getattr(tf.raw_ops, case.op)(**inputs, **attrs)

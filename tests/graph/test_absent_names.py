@@ -19,6 +19,7 @@ PUBLIC = [
     "disable_v2_behaviour",
     "nn.relu",
     "nn.softmax",
+    "contrib.nn",
     "train.AdamOptimizer",
 ]
 
@@ -28,6 +29,9 @@ PUBLIC = [
     ("zeroz", ". Did you mean 'tf.zeros'?"),
     ("keraz", ""),
     ("GradientTapes", ""),
+    ("nogradient", ". Did you mean 'tf.NoGradient'?"),
+    ("contrib.gan", ""),
+    ("nn.relative", ""),
     ("nn.reluu", ". Did you mean 'tf.nn.relu'?"),
     ("conv2d", ". Did you mean 'tf.nn.conv2d'?"),
     ("enable_v2_behaviour", ""),
@@ -60,3 +64,15 @@ def test_every_name_that_is_recommended_is_there() -> None:
             name = word.rstrip(".,;").removeprefix("tf.")
             if word.startswith("tf.") and name != "train":
                 assert name in public or any(each.startswith(name + ".") for each in public), word
+
+
+def test_a_misspelt_op_type_or_operation_is_answered_with_a_close_one() -> None:
+    with pytest.raises(AttributeError, match=r"Did you mean 'tf\.raw_ops\.MatMul'"):
+        tf.raw_ops.MatMull  # noqa: B018
+    tf.constant(1.0, name="alpha")
+    for name in ("alhpa", "alpah:0"):
+        with pytest.raises(KeyError, match="Did you mean 'alpha'"):
+            tf.get_default_graph().as_graph_element(name)
+    with pytest.raises(KeyError) as info:
+        tf.get_default_graph().as_graph_element("beta")
+    assert "mean" not in str(info.value)

@@ -1,5 +1,6 @@
 // Embedding tables with rows on disk: which leave, what damage does, and moving averages.
 #include <fcntl.h>
+#include <sys/uio.h>
 
 #include <atomic>
 #include <cmath>
@@ -207,6 +208,31 @@ TEST(look_ups_between_updates_bring_rows_back_and_others_do_not) {
   for (int64_t i = 0; i < 5000; i += 100) look_up(table, keys_of(range(i, i + 100)));
   CHECK_EQUAL(table.statistics().promotions, training.promotions);
   CHECK_EQUAL(table.statistics().rows, 5000);
+}
+
+// Whether the file system says which bytes are in memory; where it does not, all rows count as being on the disk.
+bool tells_what_is_in_memory(const Folder& folder) {
+  const std::string path = folder.path + "/try";
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  char byte = 'x';
+  const iovec piece = {&byte, 1};
+  const bool tells = pwrite(fd, &byte, 1, 0) == 1 && preadv2(fd, &piece, 1, 0, RWF_NOWAIT) == 1;
+  close(fd);
+  return tells;
+}
+
+TEST(a_large_batch_whose_rows_are_in_the_systems_memory_is_left_to_its_look_up) {
+  Folder folder;
+  EmbeddingTable table("t", tiered(2, folder));
+  table.initialize();
+  for (int64_t i = 0; i < 20000; i += 100) table.apply(keys_of(range(i, i + 100)), ones(200).data(), kSlot, kAdd);
+  const int64_t before = table.statistics().promotions;
+  const bool tells = tells_what_is_in_memory(folder);
+  table.prefetch(keys_of(range(0, 10000)));
+  table.prefetch(keys_of(range(0, 200)));  // A small one is fetched, when the other is done with.
+  while (table.statistics().promotions == before) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (tells) CHECK(table.statistics().promotions - before <= 200);
+  for (float x : look_up(table, keys_of(range(0, 10000)))) CHECK_EQUAL(x, 1.0f);
 }
 
 TEST(a_cut_has_each_row_once_while_rows_come_back_from_disk) {

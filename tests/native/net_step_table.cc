@@ -157,4 +157,31 @@ TEST(one_senders_early_bytes_are_limited_whatever_they_are_made_of) {
   }
 }
 
+TEST(what_a_sender_sends_to_running_steps_is_limited_until_it_is_taken) {
+  Limits limits;
+  limits.step_bytes = 1 << 20;
+  Table table(limits);
+  auto greedy = table.peer(), modest = table.peer();
+  auto first = table.start(1), second = table.start(2);
+  const Tensor tensor = counting(25000);
+  for (int i = 0; i < 5; ++i) {
+    table.push(greedy, 1, tensor);
+    table.push(greedy, 2, tensor);
+  }
+  CHECK_FAILS(Code::resource_exhausted, "no step has taken", table.push(greedy, 1, tensor));
+  table.push(modest, 1, tensor);
+  // What is taken, or waited for, or was sent to a step that is over, does not count any more.
+  Tensor value;
+  CHECK(first->try_recv(kKey, {}, value));
+  table.push(greedy, 1, tensor);
+  CHECK_FAILS(Code::resource_exhausted, "no step has taken", table.push(greedy, 2, tensor));
+  int received = 0;
+  auto third = table.start(3);
+  for (int i = 0; i < 20; ++i) third->recv(kKey, {}, [&](std::optional<Error> error, Tensor) { received += !error; });
+  for (int i = 0; i < 20; ++i) table.push(greedy, 3, tensor);
+  CHECK_EQUAL(received, 20);
+  second->abort(Error(Code::cancelled, "over"));
+  table.push(greedy, 1, tensor);
+}
+
 }  // namespace

@@ -229,9 +229,73 @@ TEST(calls_that_are_not_answered_are_limited) {
   for (uint64_t i = 0; i < 10; ++i) write_text(hand, bytes_of({FrameKind::call, 0, 0, i, call, {}}));
   wait_until([&] { return b.num_waiting() == 10; });
   write_text(hand, bytes_of({FrameKind::call, 0, 0, 11, call, {}}));
-  CHECK(is_closed(hand));
+  FrameHeader header;
+  do read_all(hand, &header, sizeof header, Clock::now() + kLong);
+  while (header.kind == static_cast<uint8_t>(FrameKind::heartbeat));
+  CHECK_EQUAL(int{header.kind}, static_cast<int>(FrameKind::answer));
+  CHECK_EQUAL(int{header.flags}, 1);
+  CHECK_EQUAL(header.number, 11u);
   for (int i = 0; i < 30; ++i) CHECK_EQUAL(wait_for(::call(*a.task, modest, "echo")).second, "p");
   for (Task::Answer& answer : b.waiting) answer(std::nullopt, "");
+}
+
+TEST(a_peer_that_does_not_read_that_its_calls_are_refused_loses_its_connection) {
+  Limits limits;
+  limits.calls = 0;
+  Listener b("b", limits);
+  Socket hand = b.raw();
+  std::string calls, method;
+  Writer(method).text("echo");
+  for (uint64_t i = 0; i < 1000; ++i) calls += bytes_of({FrameKind::call, 0, 0, i, method, {}});
+  wait_until([&] {
+    ssize_t sent = send(hand.fd(), calls.data(), calls.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    return (sent < 0 && errno != EAGAIN) || b.task->connections().empty();
+  });
+}
+
+// A step that ends when it is told to.
+struct Endless : Runnable {
+  void start(int64_t, std::vector<Tensor>, StepOptions, std::shared_ptr<Connection>, Done done) override {
+    std::lock_guard lock(mutex);
+    running.push_back(std::move(done));
+  }
+  std::mutex mutex;
+  std::vector<Done> running;
+};
+
+TEST(steps_that_one_peer_has_started_are_limited) {
+  Limits limits;
+  limits.steps = 3;
+  Listener b("b", limits);
+  auto endless = std::make_shared<Endless>();
+  const uint64_t number = b.task->add(endless);
+  Socket hand = b.raw(), other = b.raw();
+  auto started = [&](const Socket& socket, uint64_t step) {
+    write_text(socket, bytes_of({FrameKind::run, 0, step, number, {}, {}}));
+  };
+  auto end_of = [&](const Socket& socket) {
+    FrameHeader header;
+    do read_all(socket, &header, sizeof header, Clock::now() + kLong);
+    while (header.kind == static_cast<uint8_t>(FrameKind::heartbeat));
+    std::string body(header.length, '\0');
+    read_all(socket, body.data(), body.size(), Clock::now() + kLong);
+    return std::pair(header.step, int{header.flags});
+  };
+  for (uint64_t step = 1; step <= 4; ++step) started(hand, step);
+  CHECK((end_of(hand) == std::pair<uint64_t, int>(4, 1)));
+  started(other, 5);
+  wait_until([&] {
+    std::lock_guard lock(endless->mutex);
+    return endless->running.size() == 4;
+  });
+  endless->running[0]({});
+  CHECK_EQUAL(end_of(hand).second, 0);
+  started(hand, 6);
+  wait_until([&] {
+    std::lock_guard lock(endless->mutex);
+    return endless->running.size() == 5;
+  });
+  for (size_t i = 1; i < 5; ++i) endless->running[i]({});
 }
 
 TEST(connections_that_peers_open_are_limited) {

@@ -187,3 +187,9 @@ def test_slices_of_variables_can_be_assigned_to() -> None:
         with pytest.raises(tf.errors.InvalidArgumentError, match=r"shape \[2,5\] to a slice of shape \[1,5\]"):
             session.run(v[3:].assign(np.ones([2, 5])).op)
         np.testing.assert_array_equal(session.run(v), array)
+
+
+@pytest.mark.parametrize("index", [2**63, -(2**63) - 1, slice(0, 2**70)])
+def test_an_index_beyond_64_bits_is_refused(index: Any) -> None:
+    with pytest.raises(ValueError, match="out of the range of int64"):
+        tf.ones([2, 2])[index]

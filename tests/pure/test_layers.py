@@ -47,7 +47,7 @@ ORDER = (
 # The same for the files and folders inside of some packages.
 ORDER_WITHIN = {
     "graph": (
-        "dtypes nest source_location marks op_effects",
+        "dtypes nest source_location marks op_effects immediate",
         "tensor_shape",
         "constant_values static_value handle_data variable_values",
         "definitions",  # op definitions: signature, attributes, shape function, gradient

@@ -148,7 +148,7 @@ def test_wrong_rows_are_refused() -> None:
     with pytest.raises(ValueError, match="nesting depth"):
         tf.ragged.constant([1, [2]])
     with pytest.raises(tf.errors.InvalidArgumentError, match="2 values, but there are 3"):
-        run(make.from_row_splits([1, 2, 3], [0, 2]).to_tensor())
+        run(make.from_row_splits([1, 2, 3], [0, 2], validate=False).to_tensor())
 
 
 def test_functions_are_the_same_objects_before_and_after_the_first_use() -> None:
@@ -198,6 +198,27 @@ def test_splits_of_another_type() -> None:
         assert ragged.with_row_splits_dtype("int64") is ragged
         with pytest.raises(ValueError, match="int32 or int64"):
             ragged.with_row_splits_dtype(tf.float32)
+
+
+@pytest.mark.parametrize(
+    ("make", "wrong"),
+    [
+        (tf.RaggedTensor.from_row_splits, [0, 1, 5]),
+        (tf.RaggedTensor.from_row_lengths, [1, 4]),
+        (tf.RaggedTensor.from_row_limits, [1, 5]),
+    ],
+)
+def test_rows_end_with_the_values(make: Any, wrong: list[int]) -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError, match="do not form a valid RaggedTensor"):
+        run(make([7, 8, 9], wrong))
+    values, rows = tf.placeholder(tf.int32, [None]), tf.placeholder(tf.int64, [None])
+    made = make(values, rows)
+    with tf.Session() as session:
+        assert session.run(made, {values: range(5), rows: wrong}).to_list() == [[0], [1, 2, 3, 4]]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="do not form a valid RaggedTensor"):
+            session.run(made, {values: range(3), rows: wrong})
+        unchecked = make(values, rows, validate=False)
+        session.run(unchecked.row_splits, {values: range(3), rows: wrong})
 
 
 def test_converted_loops_go_over_rows():

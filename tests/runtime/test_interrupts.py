@@ -46,6 +46,13 @@ STEPS = {
         "d = tf.data.Dataset.range(3).map(lambda n: tf.py_func(called, [n], tf.float32))\n"
         "step = tf.data.make_one_shot_iterator(d).get_next()"
     ),
+    # Its loop never comes to an element; Python is asked for the first one only.
+    "empty_pipeline": (
+        "def first(n):\n    print('running', flush=True)\n    return n\n"
+        "d = tf.data.Dataset.range(1).map(lambda n: tf.py_func(first, [n], tf.int64))\n"
+        "d = d.concatenate(tf.data.Dataset.range(10**12)).filter(lambda n: tf.less(n, -1))\n"
+        "step = tf.data.make_one_shot_iterator(d).get_next()"
+    ),
     "product": (
         "a = tf.ones([9000, 9000])\nwith tf.control_dependencies([tf.print('running')]): b = tf.identity(a)\n"
         "step = tf.reduce_sum(tf.matmul(b, tf.matmul(b, tf.matmul(b, b))))"
@@ -53,10 +60,34 @@ STEPS = {
 }
 
 
+EAGER = """
+tf.enable_eager_execution()
+try:
+    print("running", flush=True)
+    {work}
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    sys.exit(7)
+"""
+WORK = {
+    "decomposition": "tf.svd(tf.random_uniform([4000, 4000]))",
+    "empty_pipeline": "list(tf.data.Dataset.range(10**12).filter(lambda n: tf.less(n, -1)))",
+}
+
+
 @pytest.mark.parametrize("kind", STEPS)
 def test_an_interrupt_is_no_error_of_the_step(kind: str) -> None:
+    check_interrupt(BEGIN + STEPS[kind] + END)
+
+
+@pytest.mark.parametrize("kind", WORK)
+def test_an_interrupt_ends_what_runs_at_once(kind: str) -> None:
+    check_interrupt(BEGIN + EAGER.format(work=WORK[kind]))
+
+
+def check_interrupt(program: str) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", BEGIN + STEPS[kind] + END], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     try:
         assert process.stdout is not None

@@ -54,8 +54,10 @@ void gather_rows(const T* from, const I* indices, T* to, const GatherSizes& s) {
       } else if constexpr (std::is_trivially_copyable_v<T>) {
         size_t bytes = static_cast<size_t>(s.inner) * sizeof(T);
         const RowsAhead ahead(bytes);
+        auto fetch = [&](int64_t k) { ahead.fetch(source + static_cast<int64_t>(index[i + k]) * s.inner); };
+        for (int64_t k = 0; k < std::min(ahead.rows(), n); ++k) fetch(k);
         for (int64_t k = 0; k < n; ++k) {
-          if (k + ahead.rows() < n) ahead.fetch(source + static_cast<int64_t>(index[i + k + ahead.rows()]) * s.inner);
+          if (k + ahead.rows() < n) fetch(k + ahead.rows());
           std::memcpy(out + k * s.inner, source + static_cast<int64_t>(index[i + k]) * s.inner, bytes);
         }
       } else {

@@ -141,8 +141,12 @@ void step_rows(const Run& run, const StepLoop& loop, std::span<const int64_t> of
   auto step = [&](int64_t begin, int64_t end, int64_t first, int64_t last) {
     const RowsAhead ahead(static_cast<size_t>(end - begin) * static_cast<size_t>(size_of(run.dtype)), run.variables);
     auto is_own = [&](int64_t i) { return offsets[i] >= first && offsets[i] < last; };
+    auto fetch = [&](int64_t i) {
+      if (i < n && is_own(i)) run.fetch(ahead, offsets[i] + begin);
+    };
+    for (int64_t i = 0; i < ahead.rows(); ++i) fetch(i);
     for (int64_t i = 0; i < n; ++i) {
-      if (const int64_t next = i + ahead.rows(); next < n && is_own(next)) run.fetch(ahead, offsets[next] + begin);
+      fetch(i + ahead.rows());
       if (is_own(i)) run.step(loop, offsets[i] + begin, i * row + begin, end - begin);
     }
   };

@@ -18,7 +18,7 @@ Backward = Callable[..., Any]
 class Recorder(Protocol):
     """A tape, or who else looks at ops that run."""
 
-    def record(self, op_def: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
+    def record(self, op_def: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any], outputs: list[Tensor]) -> None:
         """Keeps an op that has run, if it depends on what is watched."""
 
     def record_call(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], backward: Backward) -> None:

@@ -109,7 +109,7 @@ def copy_tree(node: Any) -> Any:
         return [copy_tree(each) for each in node]
     if not isinstance(node, ast.AST):
         return node
-    copy = type(node)()
+    copy = type(node).__new__(type(node))  # Its constructor would ask for the required fields, from Python 3.13 on.
     for key, value in node.__dict__.items():
         setattr(copy, key, copy_tree(value) if isinstance(value, (list, ast.AST)) else value)
     return copy

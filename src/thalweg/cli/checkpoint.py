@@ -53,6 +53,8 @@ def _list(options: Any) -> int:
     from thalweg.train.checkpoints.checkpoint_state import get_checkpoint_mtimes, get_checkpoint_state
 
     state = get_checkpoint_state(options.folder)
+    if state is None and os.path.exists(f"{options.folder}.index"):
+        raise ValueError(f"{options.folder} is one checkpoint, no folder of some: try `thalweg checkpoint show`")
     if state is None:
         raise ValueError(f"{options.folder} has no checkpoints (no file 'checkpoint')")
     for prefix in state.all_model_checkpoint_paths:

@@ -6,11 +6,13 @@ A subcommand is a module with `HELP` (one line), `add_arguments(parser)` and `ru
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import pkgutil
 import sys
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 from thalweg import cli, errors
 from thalweg.platform import version
@@ -21,9 +23,19 @@ def commands() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(cli.__path__) if module.name != "main")
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that says which word was meant."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        close = difflib.get_close_matches(str(value), [str(choice) for choice in action.choices or ()], 1)
+        if close and value not in (action.choices or ()):
+            raise argparse.ArgumentError(action, f"unknown: {value!r}. Did you mean {close[0]!r}?")
+        super()._check_value(action, value)
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
-    found = argparse.ArgumentParser("thalweg", description="Tools around dataflow graphs.")
+    found = _Parser("thalweg", description="Tools around dataflow graphs.")
     found.add_argument(
         "--version",
         action="version",
@@ -57,5 +69,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except (errors.OpError, OSError, ValueError) as e:
-        print(f"thalweg {options.command}: {e}", file=sys.stderr)
+        said = f"{e.filename}: {e.strerror}" if isinstance(e, OSError) and e.filename and e.strerror else str(e)
+        print(f"thalweg {options.command}: {said}", file=sys.stderr)
         return 1

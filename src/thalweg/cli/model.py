@@ -1,5 +1,6 @@
-"""`thalweg model`: freezes a trained model, makes it smaller, and measures how fast it answers.
+"""`thalweg model`: shows a trained model, freezes it, makes it smaller, and measures how fast it answers.
 
+thalweg model signatures saved_model
 thalweg model freeze saved_model --output model.pb
 thalweg model optimize saved_model --output model.pb
 thalweg model benchmark saved_model --batch 32 --runs 200
@@ -14,15 +15,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from thalweg.cli import show
+
 if TYPE_CHECKING:
     from thalweg.saved_model.frozen_model import FrozenModel
 
-HELP = "freeze, optimize and benchmark trained models"
+HELP = "show, freeze, optimize and benchmark trained models"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the actions."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="action")
+    shown = actions.add_parser("signatures", help="list the inputs and outputs of a model (as `thalweg show` does)")
+    show.add_arguments(shown)
     for name, text in (
         ("freeze", "write a model as one GraphDef, its variables as constants"),
         ("optimize", "the same, without what only training needs, and with constants computed beforehand"),
@@ -50,6 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Any) -> int:
     """Runs one action."""
+    if options.action == "signatures":
+        return show.run(options)
     from thalweg.saved_model.frozen_model import freeze, optimize  # Start-up time: `thalweg --help` reads no models.
 
     model = freeze(options.model, options.result, options.tags.split(","), options.signature)

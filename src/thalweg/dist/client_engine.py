@@ -90,11 +90,16 @@ class ClientEngine:
             self._network.native, [(each.name, each.dtype.base_dtype, each.shape) for each in feeds], len(fetches),
             None, ([], []), [(self._connection, made.number, *everything)], [],
         )  # fmt: skip
-        return EngineStep(compiled, None, {})
+        return EngineStep(compiled, None, {}, made.number)
 
     def partial_step(self, step: EngineStep) -> Any:
         """Starts a step that is fed and fetched piece by piece."""
         return RemotePartialStep(self._call, self._session, step.compiled)
+
+    def fill_partition_graphs(self, run_metadata: Any, step: EngineStep) -> None:
+        """Adds the graphs that the devices of a step run, which the master has, to a RunMetadata."""
+        found = self._call("partition_graphs", session=self._session, number=step.number)
+        run_metadata.MergeFromString(found.run_metadata)
 
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices that the master can use."""

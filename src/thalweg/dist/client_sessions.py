@@ -15,6 +15,8 @@ from thalweg.dist.task_server import TaskServer
 from thalweg.graph.dtypes import as_dtype
 from thalweg.graph.formats.extend_graph import extend_graph
 from thalweg.graph.graph import Graph
+from thalweg.passes.step_graph import StepGraph
+from thalweg.runtime import partition_graphs
 from thalweg.runtime.engine import EngineStep
 
 
@@ -26,7 +28,7 @@ class _ClientSession:
     engine: MasterEngine
     graph: Graph
     lock: threading.Lock = field(default_factory=threading.Lock)
-    steps: set[int] = field(default_factory=set)
+    steps: dict[int, dict[str, StepGraph]] = field(default_factory=dict)  # the parts of each, by device
     piecewise: dict[int, EngineStep] = field(default_factory=dict)  # steps for partial runs, by number
     partial: PartialSteps = field(default_factory=PartialSteps)
 
@@ -45,6 +47,7 @@ class ClientSessions:
                 "extend_session": self._extend,
                 "make_step": self._make_step,
                 "release_step": self._release_step,
+                "partition_graphs": self._partition_graphs,
                 "list_devices": self._list_devices,
                 "close_session": self._close,
                 "start_partial": self._start_partial,
@@ -100,7 +103,7 @@ class ClientSessions:
             with graph._lock:
                 step = session.engine.install(graph, feeds, fetches, targets, precision, request.piecewise)
             number = self._server.network.add(step.compiled)
-            session.steps.add(number)
+            session.steps[number] = step.parts
             if request.piecewise:
                 session.piecewise[number] = step
         return messages()["Registered"](number=number)
@@ -108,11 +111,23 @@ class ClientSessions:
     def _release_step(self, connection: Any, request: Any) -> Any:
         session = self._find(connection, request.session)
         with session.lock:
-            for number in set(request.number) & session.steps:
-                session.steps.discard(number)
+            for number in set(request.number) & set(session.steps):
+                del session.steps[number]
                 session.piecewise.pop(number, None)
                 self._server.network.remove(number)
         return messages()["Empty"]()
+
+    def _partition_graphs(self, connection: Any, request: Any) -> Any:
+        from tensorboard.compat.proto.config_pb2 import RunMetadata  # Start-up time: protobuf is slow to import.
+
+        session = self._find(connection, request.session)
+        with session.lock:
+            parts = session.steps.get(request.number)
+        if parts is None:
+            raise errors.InvalidArgumentError(None, None, f"The session has no step {request.number}.")
+        metadata = RunMetadata()
+        partition_graphs.fill(metadata, parts)
+        return messages()["RunMetadataDef"](run_metadata=metadata.SerializeToString())
 
     def _start_partial(self, connection: Any, request: Any) -> Any:
         session = self._find(connection, request.session)

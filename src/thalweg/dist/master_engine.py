@@ -28,6 +28,7 @@ from thalweg.placement.placer import Placer
 from thalweg.planning.plan_step import Planner
 from thalweg.planning.planned_step import PlannedStep
 from thalweg.planning.planned_step_bytes import to_bytes
+from thalweg.runtime import partition_graphs
 from thalweg.runtime.devices import DeviceAttributes
 from thalweg.runtime.engine import EngineStep, limit_inter_op_threads
 from thalweg.runtime.install import evaluate, local_kernels, supports
@@ -267,6 +268,10 @@ class MasterEngine:
         return step.compiled.start_partial()
 
     # What a session asks about.
+
+    def fill_partition_graphs(self, run_metadata: Any, step: EngineStep) -> None:
+        """Adds the graphs that the devices of a step run to a RunMetadata."""
+        partition_graphs.fill(run_metadata, step.parts)
 
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices of all tasks that are connected."""

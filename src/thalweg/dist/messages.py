@@ -61,6 +61,9 @@ _MESSAGES: Final[dict[str, list[Field]]] = {
         ("precision", 5, "int32"),
         ("piecewise", 6, "bool"),
     ],
+    # A step that a client has made.
+    "StepNumber": [("session", 1, "string"), ("number", 2, "uint64")],
+    "RunMetadataDef": [("run_metadata", 1, "bytes")],
     # A partial run; values are serialized TensorProtos.
     "PartialRequest": [("session", 1, "string"), ("number", 2, "uint64")],
     "PieceRequest": [("session", 1, "string"), ("number", 2, "uint64"), ("name", 3, "string"), ("value", 4, "bytes")],
@@ -87,6 +90,7 @@ METHODS: Final[dict[str, tuple[str, str]]] = {
     "extend_session": ("ExtendRequest", "Empty"),
     "make_step": ("StepRequest", "Registered"),
     "release_step": ("DeregisterRequest", "Empty"),
+    "partition_graphs": ("StepNumber", "RunMetadataDef"),
     "start_partial": ("PartialRequest", "Registered"),
     "feed_partial": ("PieceRequest", "Empty"),
     "fetch_partial": ("PieceRequest", "Piece"),
@@ -94,6 +98,13 @@ METHODS: Final[dict[str, tuple[str, str]]] = {
     "list_devices": ("CloseRequest", "Status"),
     "close_session": ("CloseRequest", "Empty"),
 }
+
+# Methods that wait for nobody: they have threads of their own, so that they are answered also to peers of which other
+# calls wait for long.
+PROMPT_METHODS: Final[list[str]] = [
+    "status", "clock", "memory", "deregister", "close_worker_session", "group_status", "check_generation",
+    "list_devices", "feed_partial", "end_partial", "close_session",
+]  # fmt: skip
 
 
 @functools.cache

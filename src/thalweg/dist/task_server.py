@@ -18,7 +18,7 @@ from thalweg import errors
 from thalweg._native import core
 from thalweg.dist.collective_groups import CollectiveGroups
 from thalweg.dist.directory import open_directory
-from thalweg.dist.messages import METHODS, messages, parsed
+from thalweg.dist.messages import METHODS, PROMPT_METHODS, messages, parsed
 from thalweg.dist.names import task_name
 from thalweg.dist.peers import Peers
 from thalweg.dist.repeated import Repeated
@@ -92,6 +92,7 @@ class TaskServer:
             dict(limits or {}),
             self._tls.encrypt if self._tls is not None else None,
             _weakly(self._refused),
+            PROMPT_METHODS,
         )
         self._refusals = Repeated(_REFUSALS_SECONDS)
         self.directory = open_directory(cluster)

@@ -90,6 +90,9 @@ class TensorFlowEngine:
         """Starts a step that is fed and fetched in pieces."""
         return _PartialStep(self, step.compiled)
 
+    def fill_partition_graphs(self, run_metadata: Any, step: EngineStep) -> None:
+        """TensorFlow's protocol sends them with the answer of a step only."""
+
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices of all tasks of the server's cluster."""
         with self._lock:

@@ -129,7 +129,7 @@ class _TensorFlowSession:
     ) -> list[Any]:
         """Runs a step: the TensorProtos of the fetches. `on_cancel` is given a function that ends the step."""
         # Start-up time: few servers have clients that trace steps.
-        from thalweg.runtime import partition_graphs, run_metadata
+        from thalweg.runtime import run_metadata
 
         distinct = list(dict.fromkeys(fetches))
         with self._as_op_errors():
@@ -143,7 +143,7 @@ class _TensorFlowSession:
             else:
                 fetched = step.compiled.run(values, timeout, step_id=number)
             if options.output_partition_graphs:
-                partition_graphs.fill(metadata, step.installed.parts)
+                self.session._engine.fill_partition_graphs(metadata, step.installed)
             protos = dict(zip(distinct, map(_proto, distinct, fetched), strict=True))
         return [protos[tensor] for tensor in fetches]
 

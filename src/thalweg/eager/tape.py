@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from thalweg.autodiff.gradients import UnconnectedGradients
-from thalweg.autodiff.nodes import backpropagates
-from thalweg.autodiff.recording import Backward, Recorder, recorded_by, tapes, trainable_variable
+from thalweg.autodiff.recording import recorded_by, tapes
 from thalweg.autodiff.zeros import zeros_for
-from thalweg.eager.backpropagation import Entry, RecordedCall, backpropagate
+from thalweg.eager.backpropagation import backpropagate, new_tape
 from thalweg.eager.graph_tape import GraphTape
 from thalweg.eager.jacobians import batch_jacobian, jacobian
 from thalweg.graph import dtypes, nest
@@ -18,8 +17,7 @@ from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph
-from thalweg.graph.definitions.op_registry import OpDef, export
-from thalweg.graph.eager_operation import EagerOperation
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.handle_data import handle_data
 from thalweg.graph.tensor import Tensor
@@ -55,13 +53,11 @@ class GradientTape:
         self._watches_variables = watch_accessed_variables
         self._recording = False
         self._used = False
-        self._outer: tuple[Recorder, ...] = ()
+        self._recorded = new_tape(watch_accessed_variables)
         self._clear()
 
     def _clear(self) -> None:
-        self._entries: list[Entry] = []
-        self._watched: dict[int, Tensor] = {}
-        self._variables: dict[int, Any] = {}
+        self._recorded.clear()
         self._graph_tape = GraphTape(self._watches_variables)
 
     # Recording.
@@ -77,50 +73,16 @@ class GradientTape:
     def _begin(self) -> None:
         if self._recording:
             raise ValueError("Tape is already recording.")
-        tapes.open = (*tapes.open, self)
+        tapes.open = (*tapes.open, self._recorded)
         self._recording = True
         self._graph_tape.begin(get_default_graph())
 
     def _end(self) -> None:
         if not self._recording:
             raise ValueError("Tape is not recording.")
-        tapes.open = tuple(tape for tape in tapes.open if tape is not self)
+        tapes.open = tuple(tape for tape in tapes.open if tape is not self._recorded)
         self._recording = False
         self._graph_tape.end(get_default_graph())
-
-    def record(self, op_def: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
-        """Called by the executor for each op."""
-        if self._depends(inputs):
-            self._entries.append(EagerOperation(op_def, inputs, attrs, outputs))
-            self._watch_outputs(outputs)
-
-    def record_call(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], backward: Backward) -> None:
-        """Called for functions with a gradient of their own."""
-        if self._depends(inputs):
-            self._entries.append(RecordedCall(inputs, outputs, backward))
-            self._watch_outputs(outputs)
-
-    def _depends(self, inputs: Sequence[Tensor]) -> bool:
-        watched = self._watched
-        found = False
-        for tensor in inputs:
-            if id(tensor) in watched:
-                found = True
-            elif self._watches_variables:
-                variable = trainable_variable(tensor)
-                if variable is not None:
-                    self._watch_variable(variable)
-                    found = True
-        return found
-
-    def _watch_outputs(self, outputs: Sequence[Tensor]) -> None:
-        for output in outputs:
-            if backpropagates(output):
-                self._watched[id(output)] = output
-
-    def _watch_variable(self, variable: Any) -> None:
-        self._watched[id(variable.handle)] = variable.handle
-        self._variables[id(variable)] = variable
 
     def watch(self, tensor: Any) -> None:
         """Lets the tape record what depends on a tensor, a variable, or a nesting of these.
@@ -128,10 +90,10 @@ class GradientTape:
         Raises:
             ValueError: If the tape does not record.
         """
-        for each in nest.flatten(tensor, expand_composites=True):
-            if hasattr(each, "handle"):
+        for each in [tensor] if type(tensor) is EagerTensor else nest.flatten(tensor, expand_composites=True):
+            if type(each) is not EagerTensor and hasattr(each, "handle"):
                 if type(each.handle) is EagerTensor:
-                    self._watch_variable(each)
+                    self._recorded.watch_variable(each, each.handle)
                 else:
                     self._graph_tape.watch(each.handle, each)
                 continue
@@ -140,7 +102,7 @@ class GradientTape:
             if not (each.dtype.is_floating or each.dtype.is_complex):
                 logging.warn("The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", each.dtype)
             if type(each) is EagerTensor:
-                self._watched[id(each)] = each
+                self._recorded.watch(each)
             self._graph_tape.watch(each)
 
     @contextmanager
@@ -170,7 +132,7 @@ class GradientTape:
 
     def watched_variables(self) -> tuple[Any, ...]:
         """The variables that it watches, in the order in which they were first read."""
-        return (*self._variables.values(), *self._graph_tape.variables(get_default_graph()))
+        return (*self._recorded.variables.values(), *self._graph_tape.variables(get_default_graph()))
 
     # Gradients.
 
@@ -210,12 +172,13 @@ class GradientTape:
         self._used = True
 
     def _gradient(self, target: Any, sources: Any, output_gradients: Any, unconnected: Any, keep: bool) -> Any:
-        try:
-            unconnected = UnconnectedGradients(unconnected)
-        except ValueError:
-            raise ValueError(f"Unknown value for unconnected_gradients: {unconnected!r}") from None
-        targets = [_target(each) for each in nest.flatten(target)]
-        flat = nest.flatten(sources)
+        if type(unconnected) is not UnconnectedGradients:
+            try:
+                unconnected = UnconnectedGradients(unconnected)
+            except ValueError:
+                raise ValueError(f"Unknown value for unconnected_gradients: {unconnected!r}") from None
+        targets = [_target(each) for each in _flat(target)]
+        flat = _flat(sources)
         tensors = [_source(each) for each in flat]
         given = [None] * len(targets) if output_gradients is None else nest.flatten(output_gradients)
         if len(given) != len(targets):
@@ -226,14 +189,12 @@ class GradientTape:
             seeds = [_seed(each, grad) for each, grad in zip(targets, given, strict=True)]
             # With the tapes around this one only, if it still records: it need not see its own gradient, unless it is
             # persistent.
-            around = tapes.open if keep else tuple(tape for tape in tapes.open if tape is not self)
+            around = tapes.open if keep else tuple(tape for tape in tapes.open if tape is not self._recorded)
             with recorded_by(*around):
-                found = backpropagate(self._entries, targets, seeds, tensors, keep)
-            if not keep:
-                self._watched.clear()
+                found = backpropagate(self._recorded, targets, seeds, tensors, keep)
         if unconnected is UnconnectedGradients.ZERO:
             found = [zeros_for(x) if grad is None else grad for x, grad in zip(tensors, found, strict=True)]
-        return nest.pack_sequence_as(sources, found)
+        return found[0] if type(sources) is EagerTensor else nest.pack_sequence_as(sources, found)
 
     def jacobian(
         self, target: Any, sources: Any, unconnected_gradients: Any = UnconnectedGradients.NONE,
@@ -292,7 +253,13 @@ class GradientTape:
         return self._gradient(target, sources, seed, unconnected, True)
 
 
+def _flat(structure: Any) -> list[Any]:
+    return [structure] if type(structure) is EagerTensor else nest.flatten(structure)
+
+
 def _target(target: Any) -> Tensor:
+    if type(target) is EagerTensor:
+        return target
     if type(getattr(target, "handle", None)) is EagerTensor:
         return target.handle  # type: ignore[no-any-return]  # Of a variable: its gradient by itself is one.
     if isinstance(target, IndexedSlices):
@@ -303,6 +270,8 @@ def _target(target: Any) -> Tensor:
 
 
 def _source(source: Any) -> Tensor:
+    if type(source) is EagerTensor:
+        return source
     handle = getattr(source, "handle", None)
     if isinstance(handle, Tensor):
         return handle

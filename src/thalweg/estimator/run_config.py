@@ -34,6 +34,8 @@ class RunConfig:
     """The settings of an Estimator.
 
     The environment variable TF_CONFIG says which task of which cluster this is; see `tf.estimator.train_and_evaluate`.
+    If `thalweg.horovod` has taken that cluster for all-reduce (and it has no parameter servers), this process trains by
+    itself, as under Horovod.
 
     Args:
         model_dir: The folder for checkpoints and summaries.
@@ -111,7 +113,7 @@ class RunConfig:
         self.train_distribute = self.eval_distribute = None
         self._check()
         described = read_tf_config()
-        self._read_cluster(described)
+        self._read_cluster(described if not _is_of_horovod(described) else {})
         self.model_dir = _model_dir(model_dir, described.get("model_dir"))
 
     def _check(self) -> None:
@@ -241,6 +243,16 @@ def read_tf_config() -> dict[str, Any]:
     if not isinstance(described, dict):
         raise ValueError(f"TF_CONFIG must be a JSON object, got {described!r}.")
     return described
+
+
+def _is_of_horovod(described: dict[str, Any]) -> bool:
+    """Whether the cluster is one of processes that train by all-reduce, each of which runs its own sessions."""
+    cluster = described.get("cluster") or {}
+    if not cluster or "ps" in cluster:
+        return False
+    from thalweg.horovod import is_initialized  # Start-up time: few estimators are trained so.
+
+    return is_initialized()
 
 
 def _model_dir(given: Any, described: Any) -> str | None:

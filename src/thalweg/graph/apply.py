@@ -19,12 +19,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from thalweg.graph.conversion import convert
-from thalweg.graph.default_graph import eager_graph, eager_process, get_default_graph, graph_of
+from thalweg.graph.default_graph import get_default_graph, graph_of
 from thalweg.graph.default_stack import default_graph_scope, default_graphs
 from thalweg.graph.definitions.op_registry import op_def
 from thalweg.graph.definitions.prepared_op import PreparedOp, prepare
 from thalweg.graph.dtypes import DType, resource
 from thalweg.graph.graph import Graph
+from thalweg.graph.immediate import immediate
 from thalweg.graph.operation import Operation
 from thalweg.graph.resolve import resolve_prepared
 from thalweg.graph.scopes import VALID_OP_NAME
@@ -39,7 +40,7 @@ class _Interception(threading.local):
     innermost: Interceptor | None = None
 
 
-_interception = _Interception()
+interception = _Interception()
 
 
 @contextmanager
@@ -48,38 +49,38 @@ def intercepted(interceptor: Interceptor) -> Iterator[None]:
 
     Operations that the interceptor itself applies pass through outer blocks only.
     """
-    outer = _interception.innermost
+    outer = interception.innermost
 
     def innermost(op_type: str, inputs: tuple[Any, ...], name: str | None, attrs: dict[str, Any]) -> Any:
-        _interception.innermost = outer
+        interception.innermost = outer
         try:
             made = interceptor(op_type, inputs, name, attrs)
             if made is NotImplemented and outer is not None:
                 made = outer(op_type, inputs, name, attrs)
         finally:
-            _interception.innermost = innermost
+            interception.innermost = innermost
         return made
 
-    _interception.innermost = innermost
+    interception.innermost = innermost
     try:
         yield
     finally:
-        _interception.innermost = outer
+        interception.innermost = outer
 
 
 @contextmanager
 def not_intercepted() -> Iterator[None]:
     """A block whose operations are made as they are, whatever blocks are around it."""
-    outer, _interception.innermost = _interception.innermost, None
+    outer, interception.innermost = interception.innermost, None
     try:
         yield
     finally:
-        _interception.innermost = outer
+        interception.innermost = outer
 
 
 def is_intercepted() -> bool:
     """Whether operations of this thread pass through an interceptor."""
-    return _interception.innermost is not None
+    return interception.innermost is not None
 
 
 def apply(op_type: str, /, *inputs: Any, name: str | None = None, **attrs: Any) -> Any:
@@ -139,19 +140,17 @@ def _wrong_form(form: str, op_type: str, result: Any) -> AssertionError:
 
 def apply_values(op_type: str, inputs: tuple[Any, ...], name: str | None, attrs: dict[str, Any]) -> Any:
     """The same as `apply`, for callers that have inputs and attributes in a tuple and a dictionary."""
-    if _interception.innermost is not None:
-        made = _interception.innermost(op_type, inputs, name, attrs)
+    made = immediate.run(op_type, inputs, attrs)
+    if made is not NotImplemented:
+        return made
+    if interception.innermost is not None:
+        made = interception.innermost(op_type, inputs, name, attrs)
         if made is not NotImplemented:
             return made
-    stack = default_graphs.stack
     building: Graph | None = None
-    if stack[-1]._is_special if stack else eager_process.enabled:
-        if not stack or stack[-1]._executes:
-            made = eager_graph().run_known(op_type, inputs, attrs)
-            if made is not NotImplemented:
-                return made
-        else:
-            building = stack[-1]
+    stack = default_graphs.stack
+    if stack and stack[-1]._is_special and not stack[-1]._executes:
+        building = stack[-1]
     prepared = prepare(op_type, inputs)
     graph: Graph | None = None
     only_tensors = prepared.simple

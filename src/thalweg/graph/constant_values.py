@@ -1,7 +1,8 @@
 """Python and NumPy values to arrays of a tensor type: the rules of tf.constant and tf.convert_to_tensor.
 
 Without a type: Python floats become float32, ints int32 (int64 if they need it), complex numbers complex128, text and
-bytes strings; NumPy arrays and scalars keep theirs. The result is read-only, and is a copy of any array given.
+bytes strings; NumPy arrays and scalars keep theirs. The result is read-only, and is a copy of any array given but those
+that share the memory of a tensor: nobody can write these.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from thalweg.graph import dtypes
 from thalweg.graph.dtypes import DType, as_dtype
+from thalweg.graph.immediate import immediate
 from thalweg.graph.tensor_shape import Dimension, TensorShape
 
 Array = np.ndarray[Any, Any]
@@ -52,6 +54,10 @@ def _convert(value: Any, dtype: DType | None) -> tuple[Array, DType]:
     ):
         return np.array(value, dtype.as_numpy_dtype), dtype
     if isinstance(value, (np.ndarray, np.generic)):
+        if immediate.is_view(value):
+            found = as_dtype(value.dtype)
+            if dtype is None or dtype is found:
+                return value, found  # type: ignore[return-value]
         return _from_numpy(np.asarray(value), dtype)
     if not isinstance(value, (list, tuple, range)) and hasattr(value, "__array__"):
         try:

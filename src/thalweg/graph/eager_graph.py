@@ -33,11 +33,8 @@ class Executor(Protocol):
     def execute(self, prepared: PreparedOp, inputs: tuple[Any, ...], attrs: dict[str, Any], name: str | None) -> Any:
         """Runs an op on any values; what comes back is what `graph.apply.apply` returns."""
 
-    def run_known(self, op_type: str, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-        """The output of an op of one output that was run before on such inputs; NotImplemented if it was not.
-
-        Also if a tape is open, or a scope: then `execute` has to look.
-        """
+    def connect(self, graph: EagerGraph) -> None:
+        """Takes the graph that it runs the ops of."""
 
     def run_call(self, function: Any, inputs: Sequence[Any]) -> Any:
         """The list of results of a function of the graph that was called before; NotImplemented if it was not.
@@ -67,8 +64,8 @@ class EagerGraph(Graph):
         super().__init__()
         self.executor = executor
         self.execute = executor.execute
-        self.run_known = executor.run_known
         self.run_call = executor.run_call
+        executor.connect(self)
 
     # Operations.
 

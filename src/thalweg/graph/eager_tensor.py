@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from thalweg.graph.dtypes import DType
+from thalweg.graph.immediate import immediate
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 
@@ -23,8 +24,9 @@ class EagerTensor(Tensor):
     """
 
     # `_native` is the value, an object of the core; `_dims` the shape, once somebody has asked for it; `_handle_data`
-    # of Tensor says what is behind a handle. The core fills the slots (core/python/eager.cc).
-    __slots__ = ("_dims", "_native")
+    # of Tensor says what is behind a handle; by `_serial` tapes know it. The core fills the slots
+    # (core/python/eager_tensor.cc).
+    __slots__ = ("_dims", "_native", "_serial")
 
     _native: Any
     _dims: Any
@@ -243,7 +245,9 @@ def connect(core: Any, dtypes: dict[int, DType]) -> None:
     """Tells the core about the class, and takes the functions that look at values."""
     module = sys.modules[__name__]
     slots: Any = {**vars(Tensor), **vars(EagerTensor)}
-    core.set_eager_type(EagerTensor, slots["_native"], slots["dtype"], slots["_handle_data"], slots["_dims"], dtypes)
+    names = ("_native", "dtype", "_handle_data", "_dims", "_serial")
+    core.set_eager_type(EagerTensor, *(slots[name] for name in names), dtypes)
+    immediate.is_view = core.is_view_of_tensor
     vars(module).update(
         array_of=core.array_of,
         dlpack_of=core.dlpack_of,

@@ -10,6 +10,7 @@ from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.variable_values import exchanged
+from thalweg.platform.absent_names import closest
 
 
 class CollectionStore:
@@ -150,7 +151,7 @@ class ElementLookup:
             if op is None:
                 raise KeyError(
                     f"The name {name!r} refers to a Tensor which does not exist. The operation, {op_name!r}, does not "
-                    "exist in the graph."
+                    f"exist in the graph.{self._meant(op_name)}"
                 )
             if int(index_text) >= len(op.outputs):
                 raise KeyError(
@@ -165,12 +166,18 @@ class ElementLookup:
             if op is None and values and self._variable_of_read(name) is not None:
                 op = self._operations_by_name.get(f"{name[: -len('/read')]}/Read/ReadVariableOp")
             if op is None:
-                raise KeyError(f"The name {name!r} refers to an Operation not in the graph.")
+                raise KeyError(f"The name {name!r} refers to an Operation not in the graph.{self._meant(name)}")
             return op
         looks = "refers to an Operation" if op is not None else "looks like an (invalid) Operation name"
         raise ValueError(
             f'The name {name!r} {looks}, not a Tensor. Tensor names must be of the form "<op_name>:<output_index>".'
         )
+
+    def _meant(self, name: str) -> str:
+        """The end of an error message: the operation that a misspelt name may stand for."""
+        # Programs may ask whether a name is there, often: the search takes some 10 us a name.
+        near = closest(name, self._operations_by_name) if len(self._operations_by_name) <= 1000 else ""
+        return f" Did you mean {near!r}?" if near else ""
 
     def _variable_of_read(self, name: str) -> Operation | None:
         """The variable `v` of 'v/read', the operation that reads it where variables are references."""

@@ -20,7 +20,7 @@ Average: Final = "Average"
 Min: Final = "Min"
 Max: Final = "Max"
 _MERGES: Final = {Sum: ("Add", "Id"), Average: ("Add", "Div"), Min: ("Min", "Id"), Max: ("Max", "Id")}
-_INSTANCES: Final = "thalweg_horovod_instances"
+_INSTANCES: Final = "__thalweg_horovod_instances"  # underlined: such collections are not saved
 
 
 def _instance(name: str | None, kind: str, tensor: Tensor | None) -> dict[str, Any]:

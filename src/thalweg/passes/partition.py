@@ -288,17 +288,18 @@ class _Partitioner:
 
     def _part(self, device: str, nodes: dict[str, Node]) -> Partition:
         graph = self._graph
-        feeds: dict[int, int] = {}  # from the numbers of the step's feeds to those of the part's
         placed = {}
         read = {name for node in nodes.values() for name in (*node.controls, *(source for source, _ in node.inputs))}
         read.update(name for name, _ in graph.fetches)
         for name, node in nodes.items():
-            if node.op == "_Arg":
-                if name not in read:
-                    continue  # Only other devices read it: they have copies.
-                index = int(node.attrs["index"])
-                node = node._replace(attrs={**node.attrs, "index": feeds.setdefault(index, len(feeds))})
-            placed[name] = node
+            if node.op != "_Arg" or name in read:  # Otherwise only other devices read it: they have copies.
+                placed[name] = node
+        # In the order of the step's feeds: a part that reads all of them is run without looking them up.
+        arguments = {name: int(node.attrs["index"]) for name, node in placed.items() if node.op == "_Arg"}
+        feeds = {index: i for i, index in enumerate(sorted(set(arguments.values())))}
+        for name, index in arguments.items():
+            node = placed[name]
+            placed[name] = node._replace(attrs={**node.attrs, "index": feeds[index]})
         fetches = [i for i, (name, _) in enumerate(graph.fetches) if graph.nodes[name].device == device]
         sends = [name for name, node in placed.items() if node.op == "_Send"]
         targets = [name for name in graph.targets if name in placed]

@@ -77,7 +77,7 @@ def constant(
         shape = None if inner_shape is None else [len(rows), *inner_shape]
         values = tf.constant(rows, dtype, shape=shape, name="values") if rows or shape else tf.constant([], dtype)
         splits = [tf.constant(s, kind, name="row_splits") for s in nested]
-        return RaggedTensor.from_nested_row_splits(values, splits) if splits else values
+        return RaggedTensor.from_nested_row_splits(values, splits, validate=False) if splits else values
 
 
 @export("ragged.constant_value")
@@ -108,7 +108,7 @@ def placeholder(dtype: Any, ragged_rank: int, value_shape: Any = None, name: str
         shape = None if value_shape is None else [None, *tf.TensorShape(value_shape).as_list()]
         values = tf.placeholder(dtype, shape if shape is not None else [None], "flat_values")
         splits = [tf.placeholder(tf.int64, [None], f"row_splits_{i}") for i in builtins.range(ragged_rank)]
-        return RaggedTensor.from_nested_row_splits(values, splits)
+        return RaggedTensor.from_nested_row_splits(values, splits, validate=False)
 
 
 @export("ragged.range")
@@ -131,7 +131,7 @@ def range(
         delta = tf.cast(tf.convert_to_tensor(deltas, name="deltas"), limit.dtype)
         kind = tf.as_dtype(row_splits_dtype or tf.int64)
         found = tf.raw_ops.RaggedRange(starts=start, limits=limit, deltas=delta, Tsplits=kind)
-        return RaggedTensor.from_row_splits(found.rt_dense_values, found.rt_nested_splits)
+        return RaggedTensor.from_row_splits(found.rt_dense_values, found.rt_nested_splits, validate=False)
 
 
 @export("ragged.map_flat_values")
@@ -286,7 +286,7 @@ def reduce_rows(name: str, segments: Any, dense: Any, rt: RaggedTensor, axis: An
 def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: Any = None) -> Any:
     """The row of each value: `[0, 2, 3]` gives `[0, 0, 1]`."""
     splits = tf.convert_to_tensor(splits, name="splits", preferred_dtype=tf.int64)
-    ids = RaggedTensor.from_row_splits(tf.range(splits[-1]), splits).value_rowids()
+    ids = RaggedTensor.from_row_splits(tf.range(splits[-1]), splits, validate=False).value_rowids()
     return ids if out_type is None else tf.cast(ids, out_type)
 
 
@@ -296,5 +296,5 @@ def segment_ids_to_row_splits(
 ) -> Any:
     """The splits of rows: `[0, 0, 1]` gives `[0, 2, 3]`."""
     ids = tf.convert_to_tensor(segment_ids, preferred_dtype=tf.int64)
-    splits = RaggedTensor.from_value_rowids(ids, ids, num_segments).row_splits
+    splits = RaggedTensor.from_value_rowids(ids, ids, num_segments, validate=False).row_splits
     return splits if out_type is None else tf.cast(splits, out_type)

@@ -18,7 +18,9 @@ def gather_rows(rt: RaggedTensor, indices: Any) -> RaggedTensor:
         params_nested_splits=list(rt.nested_row_splits), params_dense_values=rt.flat_values, indices=indices,
         OUTPUT_RAGGED_RANK=rank,
     )  # fmt: skip
-    return RaggedTensor.from_nested_row_splits(found.output_dense_values, found.output_nested_splits)  # type: ignore[no-any-return]
+    return RaggedTensor.from_nested_row_splits(  # type: ignore[no-any-return]
+        found.output_dense_values, found.output_nested_splits, validate=False
+    )
 
 
 def select(rt: RaggedTensor, key: Any) -> Any:

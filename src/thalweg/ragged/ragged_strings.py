@@ -138,7 +138,9 @@ def bytes_split(input: Any, name: str | None = None) -> Any:
 
     def split(strings: Any) -> tuple[list[Any], Any]:
         found = tf.string_split(strings, "")
-        rows = RaggedTensor.from_value_rowids(found.values, found.indices[:, 0], tf.size(strings, out_type=tf.int64))
+        rows = RaggedTensor.from_value_rowids(
+            found.values, found.indices[:, 0], tf.size(strings, out_type=tf.int64), validate=False
+        )
         return [found.values], rows.row_splits
 
     with tf.name_scope(name, "StringsByteSplit", [input]):

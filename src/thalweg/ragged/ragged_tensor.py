@@ -66,6 +66,19 @@ def _row_partition(tensor: Any, name: str) -> Any:
     return tensor
 
 
+def _ending_with(values: Any, splits: Any, maker: str) -> Any:
+    """The splits, which have to end with the number of the values: checked now if both are known, else in the step."""
+    count = _count(values, splits.dtype)
+    known, size = tf.get_static_value(splits), tf.get_static_value(count)
+    message = f"Arguments to {maker} do not form a valid RaggedTensor: the rows end elsewhere than the values"
+    if known is not None and known.size > 0 and size is not None:
+        if known[-1] != size:
+            raise tf.errors.InvalidArgumentError(None, None, f"{message}, at {known[-1]}, with {size} values.")
+        return splits
+    with tf.control_dependencies([tf.debugging.assert_equal(splits[-1], count, message=message)]):
+        return tf.identity(splits)
+
+
 def _as_values(values: Any) -> Any:
     return values if isinstance(values, RaggedTensor) else tf.convert_to_tensor(values, name="values")
 
@@ -106,6 +119,8 @@ class RaggedTensor:
             values = _as_values(values)
             if isinstance(values, tf.Tensor):
                 values.shape.with_rank_at_least(1)
+            if validate:
+                splits = _ending_with(values, splits, "from_row_splits")
             return cls(values, splits, internal=True)
 
     @classmethod
@@ -119,7 +134,10 @@ class RaggedTensor:
             if known is not None and validate and (known < 0).any():
                 raise ValueError(f"row_lengths must not be negative, got {known.tolist()}.")
             splits = tf.concat([tf.zeros([1], lengths.dtype), tf.cumsum(lengths)], 0)
-            return cls(_as_values(values), splits, internal=True)
+            values = _as_values(values)
+            if validate:
+                splits = _ending_with(values, splits, "from_row_lengths")
+            return cls(values, splits, internal=True)
 
     @classmethod
     def from_value_rowids(
@@ -135,7 +153,7 @@ class RaggedTensor:
                 count = tf.cast(tf.convert_to_tensor(nrows), rowids.dtype)
             ones = tf.ones_like(rowids)
             lengths = tf.unsorted_segment_sum(ones, rowids, count)
-            return cls.from_row_lengths(values, lengths)
+            return cls.from_row_lengths(values, lengths, validate=validate)
 
     @classmethod
     def from_row_starts(
@@ -154,7 +172,11 @@ class RaggedTensor:
         """Row i ends before `row_limits[i]`."""
         with tf.name_scope(name, "RaggedFromRowLimits", [row_limits]):
             limits = _row_partition(row_limits, "row_limits")
-            return cls(_as_values(values), tf.concat([tf.zeros([1], limits.dtype), limits], 0), internal=True)
+            values = _as_values(values)
+            splits = tf.concat([tf.zeros([1], limits.dtype), limits], 0)
+            if validate:
+                splits = _ending_with(values, splits, "from_row_limits")
+            return cls(values, splits, internal=True)
 
     @classmethod
     def from_nested_row_splits(
@@ -235,7 +257,7 @@ class RaggedTensor:
         if st.shape.ndims not in (None, 2):
             raise ValueError(f"rank(st_input) must be 2, got shape {st.shape}.")
         with tf.name_scope(name, "RaggedFromSparse", [st.values]):
-            found = cls.from_value_rowids(st.values, st.indices[:, 0], st.dense_shape[0])
+            found = cls.from_value_rowids(st.values, st.indices[:, 0], st.dense_shape[0], validate=False)
             columns = tf.range(_count(st.values, tf.int64)) - tf.gather(found.row_splits, st.indices[:, 0])
             check = tf.assert_equal(columns, st.indices[:, 1], message="SparseTensor is not right-ragged")
             with tf.control_dependencies([check]):
@@ -355,7 +377,7 @@ class RaggedTensor:
         if self.row_splits.dtype == dtype:
             return self
         values = self.values.with_row_splits_dtype(dtype) if isinstance(self.values, RaggedTensor) else self.values
-        return RaggedTensor.from_row_splits(values, tf.cast(self.row_splits, dtype))
+        return RaggedTensor.from_row_splits(values, tf.cast(self.row_splits, dtype), validate=False)
 
     def bounding_shape(self, axis: Any = None, name: str | None = None, out_type: Any = None) -> Any:
         """The smallest dense shape that the tensor fits into."""

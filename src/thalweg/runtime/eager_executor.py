@@ -9,6 +9,7 @@ An op takes one of three ways:
 
 from __future__ import annotations
 
+import functools
 import itertools
 import struct
 import threading
@@ -22,16 +23,19 @@ from thalweg._native import core
 from thalweg.autodiff.recording import tapes
 from thalweg.functions.graph_function import GraphFunction
 from thalweg.graph import dtypes, eager_tensor
+from thalweg.graph.apply import interception
 from thalweg.graph.conversion import convert
-from thalweg.graph.default_graph import eager_graph, get_default_graph
-from thalweg.graph.default_stack import default_graph_scope
-from thalweg.graph.definitions.op_registry import OpDef
+from thalweg.graph.default_graph import eager_graph, eager_process, get_default_graph
+from thalweg.graph.default_stack import default_graph_scope, default_graphs
+from thalweg.graph.definitions.op_registry import OpDef, gradient_function
 from thalweg.graph.definitions.prepared_op import PreparedOp
 from thalweg.graph.device_spec import merged
 from thalweg.graph.dtypes import DType
+from thalweg.graph.eager_graph import EagerGraph
 from thalweg.graph.eager_operation import EagerOperation
 from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.handle_data import HandleData
+from thalweg.graph.immediate import immediate
 from thalweg.graph.op_effects import Effect, Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.resolve import resolve_prepared
@@ -42,6 +46,7 @@ from thalweg.runtime.eager_context import EagerContext
 from thalweg.runtime.eager_queue import open_queue
 from thalweg.runtime.eager_step import EagerStep
 from thalweg.runtime.install import register_python_kernels
+from thalweg.state.variable import Variable
 
 _MOST_OPS = 20_000  # Programs that call ops with ever new attributes must not fill the memory.
 _numbers = itertools.count()
@@ -97,8 +102,7 @@ class EagerExecutor:
         self._config: Any = None
         self._by_node: dict[Any, _Cached] = {}
         self._by_function: dict[GraphFunction, _Cached] = {}
-        self._numbers: dict[Any, EagerTensor] = {}  # Tensors of Python's numbers beside tensors, in their type.
-        self._known = core.OpCache((DType, GraphFunction))
+        self._known: core.KnownCalls  # Made with the graph.
 
     @property
     def context(self) -> EagerContext:
@@ -129,58 +133,52 @@ class EagerExecutor:
 
     # Running.
 
-    def run_known(self, op_type: str, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-        """Runs an op that is known; see `EagerGraph`."""
-        if not eager_graph()._scopes.plain:
-            return NotImplemented
-        recorders = tapes.open
-        if not recorders and open_queue.queue is None:
-            output = self._known.run(op_type, inputs, attrs)
-            return _constant(attrs) if output is NotImplemented and op_type == "Const" else output
-        cached: Any = self._known.find(op_type, inputs, attrs)
-        if cached is None or cached.native is None or not cached.one_output:
-            return _constant(attrs) if op_type == "Const" else NotImplemented
-        output = cached.run(inputs)
-        for tape in recorders:
-            tape.record(cached.op_def, inputs, cached.attrs, (output,))
-        return output
+    def connect(self, graph: EagerGraph) -> None:
+        """Takes the graph that it runs the ops of."""
+        types = ((DType, GraphFunction), np.ndarray, np.generic, Variable)
+        mode = (default_graphs, eager_process, interception, graph._scopes, tapes, open_queue)
+        self._known = core.KnownCalls(*types, *mode)
+        self._known.set_graph(graph)
+        immediate.run = self._known.runner()
+        immediate.keep_form = self._known.keep_form
 
     def execute(self, prepared: PreparedOp, inputs: tuple[Any, ...], attrs: dict[str, Any], name: str | None) -> Any:
         """Runs an op on any values; see `graph.apply`."""
         plain = eager_graph()._scopes.plain
-        op_type = prepared.op_def.name
-        number = _number_among(op_type, inputs) if not attrs and prepared.uniform is not None else None
-        if number in self._numbers:
-            inputs = _replaced(inputs, self._numbers[number])
-        cached: Any = self._known.find(op_type, inputs, attrs) if plain and prepared.simple else None
-        tensors: Sequence[Any] = inputs
-        if cached is None:
-            tensors, values, types = self._resolved(prepared, inputs, attrs, name)
-            if number is not None:
-                if len(self._numbers) > _MOST_OPS:
-                    self._numbers.clear()
-                self._numbers[number] = tensors[number[1]]
-            # The tensors tell how long a list is, if there is one only.
-            by_tensors = tuple(tensors) if plain and prepared.num_lists < 2 else None
-            if by_tensors is not None:
-                cached = self._known.find(op_type, by_tensors, attrs)
-        if cached is None:
-            cached = self._node(prepared.op_def, tensors, values, types, name or op_type)
-            if by_tensors is not None and not cached.is_made_anew:
-                if len(self._known) > _MOST_OPS:
-                    self._known.clear()
-                native = cached.native if prepared.one_output and prepared.simple else None
-                self._known.keep(op_type, by_tensors, attrs, native, cached)
-            if plain and type(attrs.get("f")) is GraphFunction:
-                if len(self._by_function) > _MOST_OPS:
-                    self._by_function.clear()
-                self._by_function[attrs["f"]] = cached
+        op_def = prepared.op_def
+        if plain and op_def.name == "Const":
+            made = _constant(attrs)
+            if made is not NotImplemented:
+                return made
+        tensors, values, types = self._resolved(prepared, inputs, attrs, name)
+        cached = self._node(op_def, tensors, values, types, name or op_def.name)
+        if plain:
+            self._keep(prepared, inputs, attrs, tensors, cached)
         outputs = cached.run(tensors)
-        if tapes.open:
+        if tapes.open and op_def.name != "Const":
             self._show(cached, tensors, outputs)
         if prepared.one_output:
             return outputs
         return self._results(prepared, cached, tensors, outputs, name)
+
+    def _keep(
+        self, prepared: PreparedOp, inputs: tuple[Any, ...], attrs: dict[str, Any], tensors: Any, cached: _Cached
+    ) -> None:
+        """Lets the next call like this one run without Python's code."""
+        if type(attrs.get("f")) is GraphFunction:
+            if len(self._by_function) > _MOST_OPS:
+                self._by_function.clear()
+            self._by_function[attrs["f"]] = cached
+        if cached.native is None or cached.is_made_anew:
+            return
+        results = None
+        if not prepared.one_output:
+            results = functools.partial(_results_of, prepared, cached.attrs)
+        op_def = cached.op_def
+        pure = not op_def.stateful and op_def.effect is Effect.NONE
+        resolved = (cached.native, op_def, cached.attrs, results, pure, _has_own_gradient(op_def), cached.run)
+        lists = tuple(arg.number_attr is not None or arg.type_list_attr is not None for arg in op_def.inputs)
+        self._known.keep(op_def.name, inputs, attrs, resolved, tensors, lists)
 
     def run_call(self, function: Any, inputs: Sequence[Any]) -> Any:
         """Runs a call that is known; see `EagerGraph`."""
@@ -338,23 +336,6 @@ def _converted(value: Any, dtype: DType | None, name: str, preferred: DType | No
     return found
 
 
-def _number_among(op_type: str, inputs: tuple[Any, ...]) -> Any:
-    """For a tensor and a number of Python's: a key of what the number becomes, and its place; None for others."""
-    if len(inputs) != 2:
-        return None
-    place = 1 if type(inputs[0]) is EagerTensor else 0
-    number, tensor = inputs[place], inputs[1 - place]
-    kind = type(number)
-    # Zeros are equal to each other, and what is no number is not equal to itself.
-    if type(tensor) is not EagerTensor or (kind is not float and kind is not int) or not number or number != number:
-        return None
-    return op_type, place, tensor.dtype, kind, number
-
-
-def _replaced(inputs: tuple[Any, ...], number: EagerTensor) -> tuple[Any, ...]:
-    return (inputs[0], number) if type(inputs[0]) is EagerTensor else (number, inputs[1])
-
-
 def _constant(attrs: dict[str, Any]) -> Any:
     """The tensor of a Const whose attributes are in canonical form, as conversions of values give them."""
     value, dtype = attrs.get("value"), attrs.get("dtype")
@@ -403,6 +384,24 @@ class _Maker:
         if self._op_def.name == "VarHandleOp":
             outputs._handle_data = HandleData(attrs["dtype"], attrs["shape"])
         return outputs
+
+
+def _results_of(prepared: PreparedOp, attrs: dict[str, Any], outputs: Any, inputs: tuple[Any, ...]) -> Any:
+    outputs = _listed(outputs)
+    if prepared.op_def.outputs:
+        return prepared.results(outputs, attrs)
+    return EagerOperation(prepared.op_def, inputs, attrs, outputs)
+
+
+def _has_own_gradient(op_def: OpDef) -> bool:
+    """Whether the gradient function of an op is one of this package's: those do the same for the same shapes."""
+    if op_def.runs_user_code:
+        return False
+    try:
+        function = gradient_function(op_def.name)
+    except LookupError:
+        return False
+    return function is not None and function.__module__.startswith("thalweg.")
 
 
 def _listed(outputs: Any) -> list[Any]:

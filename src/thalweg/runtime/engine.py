@@ -18,6 +18,7 @@ from thalweg.placement.options import PlacementOptions, placement_options
 from thalweg.placement.placer import Placer
 from thalweg.planning.plan_step import Planner
 from thalweg.planning.planned_step import PlannedStep
+from thalweg.runtime import partition_graphs
 from thalweg.runtime.devices import DeviceAttributes, incarnation
 from thalweg.runtime.install import evaluate, install, local_kernels, register_python_kernels, supports
 from thalweg.runtime.measurements import Measurements
@@ -39,12 +40,14 @@ class EngineStep(NamedTuple):
         compiled: The core's step, or an object with the same methods.
         planned: The step as a value; None if another process has planned it.
         parts: For each device of this process, the nodes that the core was given; for those of other tasks, the nodes
-            that were planned, of which the tasks may fuse some.
+            that were planned, of which the tasks may fuse some. Empty if another process has planned the step.
+        number: The number by which a master in another process knows the step.
     """
 
     compiled: Any
     planned: PlannedStep | None
     parts: dict[str, StepGraph]
+    number: int = 0
 
 
 class Engine(Protocol):
@@ -63,6 +66,9 @@ class Engine(Protocol):
 
     def partial_step(self, step: EngineStep) -> Any:
         """Starts a step that was installed `piecewise`: an object with `send` and `recv`."""
+
+    def fill_partition_graphs(self, run_metadata: Any, step: EngineStep) -> None:
+        """Adds the graphs that the devices of a step run to a RunMetadata."""
 
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices that steps can use."""
@@ -126,6 +132,10 @@ class LocalEngine:
     def partial_step(self, step: EngineStep) -> Any:
         """Starts a step that is fed and fetched through its rendezvous."""
         return core.PartialStep(step.compiled)
+
+    def fill_partition_graphs(self, run_metadata: Any, step: EngineStep) -> None:
+        """Adds the graphs that the devices of a step run to a RunMetadata."""
+        partition_graphs.fill(run_metadata, step.parts)
 
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices of this process."""

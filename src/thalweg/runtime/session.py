@@ -287,7 +287,7 @@ class BaseSession:
 
     def _run_with_options(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
         # Start-up time: few steps have options.
-        from thalweg.runtime import numerics, partition_graphs
+        from thalweg.runtime import numerics
         from thalweg.runtime import run_metadata as metadata
 
         traced = run_metadata is not None and options is not None and options.trace_level > 0
@@ -315,7 +315,7 @@ class BaseSession:
             if checked:
                 numerics.fill(run_metadata, found, LOCAL_DEVICE)
             if options is not None and options.output_partition_graphs:
-                partition_graphs.fill(run_metadata, step.installed.parts)
+                self._engine.fill_partition_graphs(run_metadata, step.installed)
         elif found:
             raise numerics.error(found[0], self._graph)
         return result

@@ -19,6 +19,7 @@ from thalweg.graph.formats.import_graph_def import import_graph_def
 from thalweg.graph.formats.write_graph import read_message
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation
+from thalweg.graph.tensor import Tensor
 from thalweg.saved_model.loader import load, maybe_saved_model_directory
 from thalweg.train.checkpoints.import_meta_graph import import_meta_graph
 
@@ -79,17 +80,28 @@ def freeze(
             )
         if not found:
             raise ValueError(f"{path} does not say which results are wanted: name them (--result)")
-        tensors = {key: graph.as_graph_element(name) for key, name in found.items()}
-        operations = [each if isinstance(each, Operation) else each.op for each in tensors.values()]
-        names = {
-            key: each.outputs[0].name if isinstance(each, Operation) else each.name for key, each in tensors.items()
-        }
-        frozen = convert_variables_to_constants(session, graph.as_graph_def(), [op.name for op in operations])
+        tensors = {key: _result(graph, name, path) for key, name in found.items()}
+        names = {key: tensor.name for key, tensor in tensors.items()}
+        frozen = convert_variables_to_constants(
+            session, graph.as_graph_def(), [tensor.op.name for tensor in tensors.values()]
+        )
     if not inputs:
         inputs = {
             node.name: f"{node.name}:0" for node in frozen.node if node.op in ("Placeholder", "PlaceholderV2")
         }  # fmt: skip
     return FrozenModel(frozen, inputs, names)
+
+
+def _result(graph: Graph, name: str, path: str) -> Tensor:
+    try:
+        found: Tensor | Operation = graph.as_graph_element(name)
+    except KeyError as e:
+        raise ValueError(f"{path}: {e.args[0]}") from None
+    if isinstance(found, Tensor):
+        return found
+    if not found.outputs:
+        raise ValueError(f"{path}: the operation {name!r} has no output that could be a result")
+    return found.outputs[0]
 
 
 def _signature(meta_graph: Any, key: str, path: str) -> tuple[dict[str, str], dict[str, str]]:

@@ -30,6 +30,7 @@ from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.eager_operation import EagerOperation
 from thalweg.graph.formats.proto_functions import own_to_proto, register_proto_function
 from thalweg.graph.graph import Graph
+from thalweg.graph.immediate import immediate
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor, TensorReference
 from thalweg.graph.tensor_shape import TensorShape
@@ -274,6 +275,9 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
     # Its value.
 
     def _read(self) -> Tensor:
+        made = immediate.run("ReadVariableOp", (self._handle,), {"dtype": self._dtype})
+        if made is not NotImplemented:
+            return made  # type: ignore[no-any-return]
         # TensorFlow's variables are references by default, which are used without a node of their own.
         get_default_graph()._shift_seeds(-1)
         return apply_one("ReadVariableOp", self._handle, dtype=self._dtype)

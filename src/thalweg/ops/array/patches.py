@@ -9,11 +9,12 @@ import numpy as np
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import name_scope
+from thalweg.graph.default_graph import executing_eagerly, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
-from thalweg.graph.dtypes import as_dtype
+from thalweg.graph.dtypes import DType, as_dtype
+from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
 from thalweg.graph.static_value import constant_value
@@ -78,6 +79,9 @@ def one_hot(
         >>> tf.one_hot([0, 2], depth=3).shape.as_list()
         [2, 3]
     """
+    if type(indices) is EagerTensor and on_value is None and off_value is None and executing_eagerly():
+        ends = _one_and_zero(dtypes.float32 if dtype is None else as_dtype(dtype).base_dtype)
+        return apply_one("OneHot", indices, depth, *ends, axis=-1 if axis is None else axis, name=name)
     with name_scope(name, "one_hot", [indices, depth, on_value, off_value]) as scope:
         wanted = None if dtype is None else as_dtype(dtype).base_dtype
         given = {}
@@ -99,6 +103,17 @@ def one_hot(
             for what, default in (("on_value", 1), ("off_value", 0))
         ]
         return apply_one("OneHot", indices, depth, *values, axis=-1 if axis is None else axis, name=scope)
+
+
+_ones_and_zeros: dict[DType, tuple[Tensor, Tensor]] = {}
+
+
+def _one_and_zero(dtype: DType) -> tuple[Tensor, Tensor]:
+    """The two as eager tensors, which no program sees."""
+    found = _ones_and_zeros.get(dtype)
+    if found is None:
+        found = _ones_and_zeros[dtype] = (convert_to_tensor(1, dtype=dtype), convert_to_tensor(0, dtype=dtype))
+    return found
 
 
 @gradient("OneHot")

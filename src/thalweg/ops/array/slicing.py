@@ -15,6 +15,7 @@ from thalweg.graph.definitions import work as works
 from thalweg.graph.definitions.op_registry import define, export, export_value, gradient, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.eager_tensor import EagerTensor
+from thalweg.graph.immediate import immediate
 from thalweg.graph.operation import Operation
 from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
@@ -352,11 +353,16 @@ def index_tensor(tensor: Any, item: Any, var: Any = None) -> Tensor:
     Raises:
         TypeError: For an index of any other kind.
     """
-    if type(tensor) is EagerTensor and var is None and executing_eagerly():
-        key = _plain_key(item)
+    if type(tensor) is EagerTensor and var is None:
+        made = immediate.run("__getitem__", (tensor, item), {})
+        if made is not NotImplemented:
+            return made  # type: ignore[no-any-return]
+        key = _plain_key(item) if executing_eagerly() else None
         if key is not None:
             bounds, masks = _known_indices.get(key) or _kept_index(key, item)
-            return apply_one("StridedSlice", tensor, *bounds, **masks)
+            result = apply_one("StridedSlice", tensor, *bounds, **masks)
+            immediate.keep_form("__getitem__", (tensor, item), "StridedSlice", (tensor, *bounds), masks)
+            return result
     if _is_mask(item):
         return boolean_mask(tensor, item)
     index = _Index()
@@ -400,6 +406,8 @@ def _in_one_dtype(index: _Index) -> list[list[Any]]:
     """begin, end and strides in int64 if any of them holds an int64 tensor, or a number beyond int32."""
     lists = [index.begin, index.end, index.strides]
     every = [n for values in lists for n in values]
+    if any(not -(2**63) <= n < 2**63 for n in every if isinstance(n, int)):
+        raise ValueError(f"Can't index a tensor with integers out of the range of int64: {every}")
     tensors = [n for n in every if isinstance(n, Tensor)]
     wide = any(t.dtype.base_dtype is dtypes.int64 for t in tensors)
     wide = wide or any(not -(2**31) <= n < 2**31 for n in every if isinstance(n, int))

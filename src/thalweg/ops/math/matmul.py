@@ -6,13 +6,14 @@ from typing import Any
 
 from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import name_scope
+from thalweg.graph.default_graph import executing_eagerly, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import bfloat16, float32
 from thalweg.graph.eager_tensor import EagerTensor
+from thalweg.graph.immediate import immediate
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -103,9 +104,22 @@ def matmul(
         >>> tf.matmul(tf.ones([2, 3]), tf.ones([3, 4])).shape.as_list()
         [2, 4]
     """
+    form = (a, b, transpose_a, transpose_b, adjoint_a, adjoint_b, a_is_sparse, b_is_sparse)
+    made = immediate.run("__matmul__", form, {})
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
+    if type(a) is EagerTensor and not isinstance(b, Tensor) and executing_eagerly():
+        b = convert_to_tensor(b, a.dtype.base_dtype, name="b")
+        form = (a, b, *form[2:])
+        made = immediate.run("__matmul__", form, {})
+        if made is not NotImplemented:
+            return made  # type: ignore[no-any-return]
     at_once = type(a) is EagerTensor and type(b) is EagerTensor and a.ndim == b.ndim == 2
     if at_once and not (adjoint_a or adjoint_b or a_is_sparse or b_is_sparse):
-        return apply_one("MatMul", a, b, transpose_a=transpose_a, transpose_b=transpose_b, name=name)
+        transposes = {"transpose_a": transpose_a, "transpose_b": transpose_b}
+        result = apply_one("MatMul", a, b, name=name, **transposes)
+        immediate.keep_form("__matmul__", form, "MatMul", (a, b), transposes)
+        return result
     with name_scope(name, "MatMul", [a, b]) as scope:
         if transpose_a and adjoint_a:
             raise ValueError("Only one of transpose_a and adjoint_a can be True.")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from thalweg.graph.apply import apply_one, is_intercepted
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import SparseTensor
-from thalweg.graph.default_graph import eager_graph
-from thalweg.graph.default_stack import default_graphs
 from thalweg.graph.eager_tensor import EagerTensor
+from thalweg.graph.immediate import immediate
 from thalweg.graph.tensor import Tensor
 
 
@@ -51,12 +50,10 @@ def eager_operator(name: str, op_type: str, only_floating: bool = False) -> None
     general: Callable[[Any, Any], Any] = getattr(Tensor, f"__{name}__")
 
     def operator(x: EagerTensor, y: Any) -> Any:
-        if type(y) is EagerTensor and not is_intercepted() and (not only_floating or x.dtype.is_floating):
-            stack = default_graphs.stack
-            if not stack or stack[-1]._executes:
-                made = eager_graph().run_known(op_type, (x, y), {})
-                if made is not NotImplemented:
-                    return made
+        if not only_floating or x.dtype.is_floating:
+            made = immediate.run(op_type, (x, y), {})
+            if made is not NotImplemented:
+                return made
         return general(x, y)
 
     setattr(EagerTensor, f"__{name}__", operator)
@@ -64,6 +61,9 @@ def eager_operator(name: str, op_type: str, only_floating: bool = False) -> None
 
 def unary(op_type: str, x: Any, name: str | None = None) -> Tensor:
     """Applies an element-wise op; to the values only, if `x` is a SparseTensor (its zeros must then stay zeros)."""
+    made = immediate.run(op_type, (x,), {})
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     if isinstance(x, SparseTensor):
         return SparseTensor(x.indices, apply_one(op_type, x.values, name=name), x.dense_shape)  # type: ignore[return-value]
     return apply_one(op_type, x, name=name)

@@ -16,6 +16,7 @@ from thalweg.graph.definitions.dispatch import dispatched
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import DType, as_dtype, int64
+from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.platform.deprecation import deprecated_argument_lookup
@@ -57,6 +58,8 @@ def reduction_axes(x: Any, axis: Any) -> Any:
     rank = x.shape.ndims
     if rank is None:
         return apply_one("Range", 0, apply_one("Rank", x), 1, name="range")
+    if type(x) is EagerTensor:
+        return list(range(rank))
     return apply_one("Const", value=np.arange(rank, dtype=np.int32), dtype=as_dtype("int32"))
 
 

@@ -159,11 +159,13 @@ def _block_lstm_grad_v2(inputs: list[Array], attrs: dict[str, Any]) -> Any:
 
 @python_kernel("GRUBlockCellGrad")
 def _gru_grad(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    x, h_prev, w_ru, w_c, _, _, r, u, c, d_h = _floats(inputs)
+    x, h_prev, w_ru, w_c, b_ru, b_c, r, u, c, d_h = _floats(inputs)
     fits = x.ndim == 2 and h_prev.ndim == 2 and len(x) == len(h_prev)
     require(fits, f"x and h_prev must be matrices of as many rows, got {list(x.shape)} and {list(h_prev.shape)}")
     units, rows = h_prev.shape[1], x.shape[1] + h_prev.shape[1]
-    for name, part, shape in (("w_ru", w_ru, (rows, 2 * units)), ("w_c", w_c, (rows, units))):
+    expected = {"w_ru": (w_ru, (rows, 2 * units)), "w_c": (w_c, (rows, units)), "b_ru": (b_ru, (2 * units,)),
+                "b_c": (b_c, (units,))}  # fmt: skip
+    for name, (part, shape) in expected.items():
         require(part.shape == shape, f"{name} must have shape {list(shape)}, got {list(part.shape)}")
     for part in (r, u, c, d_h):
         require(part.shape == h_prev.shape, f"r, u, c and d_h must have shape {h_prev.shape}, got {part.shape}")

@@ -372,8 +372,8 @@ def _shrink(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
 @python_kernel("Requantize")
 def _requantize(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
     range_ = _range(inputs[1:3], attrs["Tinput"])
-    require(float(np.max(inputs[3])) <= 0, f"requested_output_min must be <= 0, got {float(np.max(inputs[3]))}")
     wanted = _range(inputs[3:], attrs["out_type"])
+    require(float(np.reshape(inputs[3], ())) <= 0, f"requested_output_min must be <= 0, got {inputs[3]}")
     return _result(wanted.integers(range_.reals(_plain(inputs[0]))), wanted, attrs["out_type"])
 
 

@@ -14,6 +14,7 @@ from thalweg.graph.apply import apply_op
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
+from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -178,7 +179,9 @@ def apply_rule(
         if value in _GRADIENTS:
             inputs += [grad] if indices is None else [grad, indices]
         else:
-            inputs.append(cast(values[value], dtypes.int64 if value == "global_step" else dtype))
+            scalar, wanted = values[value], dtypes.int64 if value == "global_step" else dtype
+            fits = type(scalar) is EagerTensor and scalar.dtype is wanted
+            inputs.append(scalar if fits else cast(scalar, wanted))
     if in_rows:
         slots = variables[1:]
         return apply_op(

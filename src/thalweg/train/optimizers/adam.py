@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from thalweg.graph.default_graph import colocate_with, control_dependencies
+from thalweg.graph.default_graph import colocate_with, control_dependencies, executing_eagerly
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array import constants
@@ -61,15 +61,17 @@ class AdamOptimizer(Optimizer):
         self._beta1_t: Any = None
         self._beta2_t: Any = None
         self._epsilon_t: Any = None
+        self._powers: tuple[Any, Any] | None = None
 
     def _get_beta_accumulators(self) -> tuple[Any, Any]:
         return self._get_non_slot_variable("beta1_power"), self._get_non_slot_variable("beta2_power")
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
-        # The powers are on the device of one variable, which does not depend on the order of the variables.
-        first = min(var_list, key=lambda var: str(var.name))
-        self._create_non_slot_variable(self._call_if_callable(self._beta1), "beta1_power", first)
-        self._create_non_slot_variable(self._call_if_callable(self._beta2), "beta2_power", first)
+        if any(power is None for power in self._get_beta_accumulators()):
+            # The powers are on the device of one variable, which does not depend on the order of the variables.
+            first = min(var_list, key=lambda var: str(var.name))
+            self._create_non_slot_variable(self._call_if_callable(self._beta1), "beta1_power", first)
+            self._create_non_slot_variable(self._call_if_callable(self._beta2), "beta2_power", first)
         for var in var_list:
             self._zeros_slot(var, "m", self._name)
             self._zeros_slot(var, "v", self._name)
@@ -79,6 +81,11 @@ class AdamOptimizer(Optimizer):
         self._beta1_t = self._tensor_of(self._beta1, "beta1")
         self._beta2_t = self._tensor_of(self._beta2, "beta2")
         self._epsilon_t = self._tensor_of(self._epsilon, "epsilon")
+        # Where ops run at once, one read of the powers serves all variables.
+        self._powers = None
+        if executing_eagerly():
+            beta1_power, beta2_power = self._get_beta_accumulators()
+            self._powers = beta1_power.value(), beta2_power.value()
 
     def _resource_apply_dense(self, grad: Tensor, handle: Any) -> Any:
         return self._step("Adam", grad, handle)
@@ -89,7 +96,7 @@ class AdamOptimizer(Optimizer):
         return self._step(rule, grad, handle, indices)
 
     def _step(self, rule: str, grad: Tensor, var: Any, indices: Tensor | None = None) -> Any:
-        beta1_power, beta2_power = self._get_beta_accumulators()
+        beta1_power, beta2_power = self._powers or self._get_beta_accumulators()
         return apply_rule(
             rule, (var, self.get_slot(var, "m"), self.get_slot(var, "v")), grad, indices, self._use_locking,
             beta1_power=beta1_power, beta2_power=beta2_power, lr=self._lr_t, beta1=self._beta1_t, beta2=self._beta2_t,
@@ -97,6 +104,11 @@ class AdamOptimizer(Optimizer):
         )  # fmt: skip
 
     def _finish(self, update_ops: Sequence[Any], name_scope: str) -> Any:
+        if self._powers is not None:
+            decays = (self._beta1_t, self._beta2_t)
+            for power, value, decay in zip(self._get_beta_accumulators(), self._powers, decays, strict=True):
+                power.assign(value * cast(decay, value.dtype), read_value=False)
+            return None
         with control_dependencies(update_ops):
             powers = []
             for power, decay in zip(self._get_beta_accumulators(), (self._beta1_t, self._beta2_t), strict=True):

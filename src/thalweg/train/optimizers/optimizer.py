@@ -72,6 +72,7 @@ class Optimizer:
         self._name = name
         self._slots: dict[str, dict[Any, Any]] = {}
         self._non_slot_dict: dict[Any, Any] = {}
+        self._numbers: dict[str, tuple[float, Tensor]] = {}  # Hyperparameters as eager tensors.
 
     def __repr__(self) -> str:
         shown = [f"{key[1:]}={value!r}" for key, value in vars(self).items() if _is_shown(key, value)]
@@ -217,6 +218,9 @@ class Optimizer:
             raise ValueError(f"No gradients provided for any variable: {[str(var) for _, var in pairs]}.")
         if global_step is not None and not isinstance(global_step, Variable):
             raise TypeError(f"global_step must be a variable, got {global_step!r}.")
+        if executing_eagerly():
+            self._apply_at_once([pair for pair in pairs if pair[0] is not None], global_step, name)
+            return None
         # Slots outlive the branch or loop, and the control dependencies, of the place where this is called.
         with control_dependencies(None):
             self._create_slots(changed)
@@ -232,13 +236,20 @@ class Optimizer:
             else:
                 with control_dependencies([self._finish(updates, "update")]), colocate_with(global_step):
                     train_op = _increment(global_step, scope)
-        if executing_eagerly():
-            return None
         train_op = getattr(train_op, "op", train_op)
         collected = get_collection_ref(GraphKeys.TRAIN_OP)
         if train_op not in collected:
             collected.append(train_op)
         return train_op
+
+    def _apply_at_once(self, pairs: GradsAndVars, global_step: Any, name: str | None) -> None:
+        """The same where ops run at once, in the order of the pairs."""
+        self._create_slots([var for _, var in pairs])
+        with name_scope(name, self._name) as scope:
+            self._prepare()
+            self._finish([self._update(grad, var) for grad, var in pairs], scope)
+            if global_step is not None:
+                _increment(global_step, scope)
 
     def _update(self, grad: Gradient, var: Any) -> Any:
         """The operation that applies one gradient, in the form that the subclass has."""
@@ -272,8 +283,9 @@ class Optimizer:
 
     def _updates_references_only(self, kind: str) -> bool:
         """Whether the most derived class with update methods has them for reference variables only."""
+        ending = f"apply_{kind}"
         for cls in type(self).__mro__:
-            defined = [name for name in vars(cls) if f"apply_{kind}" in name]
+            defined = [name for name in vars(cls) if ending in name]
             if defined:
                 return not any(name.startswith("_resource_") for name in defined)
         return False
@@ -332,8 +344,13 @@ class Optimizer:
 
     def _tensor_of(self, param: Any, name: str) -> Tensor:
         """A hyperparameter as a tensor."""
-        tensor: Tensor = convert_to_tensor(self._call_if_callable(param), name=name)
-        return tensor
+        if type(param) is not float or not executing_eagerly():
+            tensor: Tensor = convert_to_tensor(self._call_if_callable(param), name=name)
+            return tensor
+        found = self._numbers.get(name)
+        if found is None or found[0] is not param:
+            found = self._numbers[name] = (param, convert_to_tensor(param))
+        return found[1]
 
     def _valid_dtypes(self) -> set[DType]:
         """The types of losses and variables that the optimizer can work with."""
@@ -369,10 +386,10 @@ class Optimizer:
         return self._slots.setdefault(slot_name, {})
 
     def _slot(self, var: Any, slot_name: str, create: Callable[[], Any]) -> Any:
-        named = self._slot_dict(slot_name)
-        if _key(var) not in named:
-            named[_key(var)] = create()
-        return named[_key(var)]
+        named, key = self._slot_dict(slot_name), _key(var)
+        if key not in named:
+            named[key] = create()
+        return named[key]
 
     def _get_or_make_slot(self, var: Any, val: Any, slot_name: str, op_name: str) -> Any:
         """The slot of a variable; created with the value `val` if it does not exist."""
