@@ -7,7 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "compute/elementwise/record_op.h"
-#include "compute/onednn/engine.h"
+#include "compute/lanes/instruction_set.h"
 #include "compute/onednn/probe.h"
 #include "executor/loop_program.h"
 #include "io/crc32c.h"

@@ -124,32 +124,3 @@ def test_a_cart_that_is_pushed_one_way_falls_the_other() -> None:
 
 def test_the_tiny_system_learns_xor() -> None:
     assert runpy.run_path(str(ROOT / "docs/tiny.py"))["main"]() < 1e-3
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "docs/journey.md",
-        "docs/functions.md",
-        "docs/eager.md",
-        "docs/write_an_optimizer.md",
-        "docs/memory.md",
-        "docs/monitored_training.md",
-        "docs/estimators.md",
-        "docs/queues.md",
-        "docs/checkpoints.md",
-        "docs/training.md",
-        "docs/input_pipelines.md",
-        "docs/datasets.md",
-        "docs/tracing.md",
-        "docs/placement.md",
-        "docs/devices.md",
-    ],
-)
-def test_the_code_of_a_page_runs(page: str, tmp_path: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
-    assert blocks
-    script = tmp_path / "page.py"
-    script.write_text("\n".join(blocks))
-    run(str(script))

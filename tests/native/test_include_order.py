@@ -28,13 +28,13 @@ ORDER = """
     step_program
     net
     compute/lanes
-    compute/elementwise, compute/fourier, compute/linear, compute/sparse
+    compute/elementwise, compute/fourier, compute/sparse
     compute/copies, compute/products, compute/random
     compute/reduction, compute/winograd
     compute/weights
     compute/onednn
     compute/matmul
-    compute/convolution, compute/images, compute/parsing, compute/training, compute/windows
+    compute/convolution, compute/images, compute/linear, compute/parsing, compute/training, compute/windows
     kernels, data
     python
 """

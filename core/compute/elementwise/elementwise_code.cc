@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "compute/elementwise/record_op.h"
-#include "compute/onednn/engine.h"
+#include "compute/lanes/instruction_set.h"
 
 namespace thalweg {
 namespace {

@@ -7,14 +7,12 @@
 
 #include <map>
 
+#include "compute/lanes/instruction_set.h"
 #include "tensor/tensor.h"
 #include "thread/parallel.h"
 
 namespace thalweg {
 namespace {
-
-std::mutex probe_mutex;
-std::function<std::string()> isa_probe;
 
 void cap_instruction_set(const std::string& name) {
   using dnnl::cpu_isa;
@@ -40,26 +38,6 @@ void cap_instruction_set(const std::string& name) {
 thread_local int settled_threads = 0;  // by the first OnednnThreads of this thread that is alive; 0: none is
 
 }  // namespace
-
-void set_isa_probe(std::function<std::string()> probe) {
-  std::lock_guard lock(probe_mutex);
-  isa_probe = std::move(probe);
-}
-
-const std::string& usable_instruction_set() {
-  static std::atomic<const std::string*> known{nullptr};
-  if (const std::string* isa = known.load(std::memory_order_acquire)) return *isa;
-  std::function<std::string()> probe;
-  {
-    std::lock_guard lock(probe_mutex);
-    probe = isa_probe;
-  }
-  // This core is compiled for AVX2, which is therefore safe without a probe.
-  std::string isa = probe ? probe() : "AVX2";
-  static std::once_flag once;
-  std::call_once(once, [&] { known.store(new std::string(std::move(isa)), std::memory_order_release); });
-  return *known.load(std::memory_order_acquire);
-}
 
 const dnnl::engine& onednn_engine() {
   static std::atomic<const dnnl::engine*> ready{nullptr};

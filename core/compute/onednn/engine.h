@@ -1,10 +1,7 @@
 // oneDNN as the kernels see it: one engine, a stream per thread, and a cache of primitives that threads share.
 //
 // No function of oneDNN may run before `onednn_engine()` has been called once: it caps the instruction set at the best
-// that really works on this machine (docs/decisions/0002-instruction-set.md). The answer comes from the function given
-// to `set_isa_probe`, which Python supplies. It is asked at the first use, outside of any lock of ours, because it
-// takes the GIL: a thread that waits for the GIL never holds a lock that a thread with the GIL waits for. Several
-// threads may ask at once: the function must be thread-safe, and the first answer counts.
+// that really works on this machine (compute/lanes/instruction_set.h).
 //
 // A primitive is costly to make (some 100 microseconds) and cheap to run. `PrimitiveCache` keeps the most recently used
 // ones by key: kind, types, sizes, strides, threads. Primitives get their scratch memory from the caller, so that one
@@ -25,13 +22,6 @@
 #include "thread/parallel.h"
 
 namespace thalweg {
-
-// Sets the function that names the best instruction set to use, in oneDNN's words ("AVX2").
-void set_isa_probe(std::function<std::string()> probe);
-
-// What that function answers, "AVX2" without one: the best instruction set that works on this machine. Takes the GIL
-// when first called, so no lock may be held. Thread-safe.
-const std::string& usable_instruction_set();
 
 // The engine of the CPU. Thread-safe.
 const dnnl::engine& onednn_engine();
