@@ -14,7 +14,7 @@ import pytest
 
 import thalweg as tf
 
-SOURCE = Path(__file__).parents[2] / "src"
+SOURCE = Path(tf.__file__).parents[1]  # Under a sanitizer, the package with the instrumented module.
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:
